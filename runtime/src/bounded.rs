@@ -76,3 +76,21 @@ impl Places {
         self.waiting.load(Ordering::Relaxed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::bounded;
+
+    /// Such calls are short, and all Ps would share the count.
+    #[test]
+    fn a_blocking_call_holds_no_count_of_its_runtime() {
+        let runtime = crate::Builder::new().procs(1).build().unwrap();
+        let handle = runtime.handle();
+        let counts = || Arc::strong_count(handle.sched());
+        // An OS thread that starts or ends at that moment changes the count, but not each time.
+        let holds_none = |_| bounded(counts) == counts();
+        assert!(runtime.block_on(|| (0..100).any(holds_none)));
+    }
+}

@@ -289,6 +289,22 @@ mod tests {
     use super::*;
     use crate::sync::{apart, lines};
 
+    /// A G that has parked on another P has its timer in the heap of that P. `ensure_watcher` looks there
+    /// only if all Ps are uncovered.
+    #[test]
+    fn a_first_timer_in_the_heap_of_another_p_uncovers_all() {
+        let timer = Timer::new();
+        for index in 0..2 {
+            let p = P::new(index, false, Sampler::new(false, false));
+            p.lease.set_held();
+            // SAFETY: the lease says Held, and no other thread has the P.
+            let held = unsafe { Held::new(&p) };
+            held.notes_first_timer(&timer);
+            assert!(held.own().lacks_watcher());
+            assert_eq!(held.own().is_uncovered(), timer.owner() != index);
+        }
+    }
+
     #[test]
     fn the_holder_writes_apart_from_what_thieves_and_sysmon_read() {
         let read = [lines!(P, index), lines!(P, lease)];

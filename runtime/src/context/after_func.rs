@@ -62,8 +62,8 @@ impl Context {
     /// runtime. If no green thread can be started, the thread that ends the context calls `f` itself. That is
     /// so if there is no memory, or if that runtime has ended. A runtime that is being ended drops `f`.
     ///
-    /// `f` is also dropped when it is stopped, or with the last reference to a context that never ends. If
-    /// its destructor panics, the panic hook reports that, and the panic goes no further.
+    /// `f` is also dropped when it is stopped. If its destructor panics, the panic hook reports that, and
+    /// the panic goes no further.
     ///
     /// # Panics
     ///

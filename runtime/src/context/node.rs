@@ -17,7 +17,6 @@ use std::error::Error;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use sched::drop_contained;
 use sched::sync::Mutex;
 use slab::Slab;
 
@@ -67,13 +66,6 @@ struct State {
     /// The children by their addresses. A child is removed when it is over.
     children: HashMap<usize, Weak<Node>>,
     timer: Option<Timer>,
-}
-
-/// The last reference to a node that has not ended drops the functions that will not run.
-impl Drop for Node {
-    fn drop(&mut self) {
-        self.state.get_mut().functions.drain().for_each(drop_contained);
-    }
 }
 
 fn address(node: &Arc<Node>) -> usize {

@@ -70,7 +70,7 @@ mod tests {
             },
             Stack { addresses: vec![(32, vec![function("main")])] },
         ];
-        let thread = sched::Sampled { id: 5, name: Some("worker".into()), place: None };
+        let thread = sched::Sampled { id: 5, name: Some("worker\n".into()), place: None };
         let counts = HashMap::from([((thread, 0), 3), ((sched::Sampled::default(), 1), 1)]);
         let profile = Profile { taken: Duration::from_secs(1), lost: 0, counts, stacks };
         let read = proto::Profile::decode(&*profile.to_pprof()).unwrap();
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(deep.value, [3, 3 * INTERVAL.as_nanos() as i64]);
         let labels: Vec<_> =
             deep.label.iter().map(|label| (text(label.key), label.num, text(label.str))).collect();
-        assert_eq!(labels, [("green_thread", 5, ""), ("name", 0, "worker")]);
+        assert_eq!(labels, [("green_thread", 5, ""), ("name", 0, "worker\\n")]);
         let names = |id: u64| -> Vec<&str> {
             let location = read.location.iter().find(|location| location.id == id).unwrap();
             let function = |id| read.function.iter().find(|function| function.id == id).unwrap();
@@ -89,6 +89,6 @@ mod tests {
         };
         assert_eq!(names(deep.location_id[0]), ["inlined", "f"]);
         assert_eq!(names(deep.location_id[1]), ["main"]);
-        assert!(profile.folded().contains("green thread 'worker';main;f;inlined 3\n"));
+        assert!(profile.folded().contains("green thread 'worker\\n';main;f;inlined 3\n"));
     }
 }

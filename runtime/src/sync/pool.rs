@@ -301,15 +301,24 @@ mod tests {
         assert!(Arc::ptr_eq(&PoolGuard::into_inner(pool.get()), &used));
     }
 
+    struct Bomb;
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            std::panic::resume_unwind(Box::new(()));
+        }
+    }
+
+    #[test]
+    fn a_panic_of_an_object_without_a_free_shelf_is_contained() {
+        let pool = Pool::new(|| Bomb);
+        let _locked: Vec<_> = pool.shelves().iter().map(|shelf| shelf.lock()).collect();
+        pool.put(Bomb);
+    }
+
     /// The caller of a round is any user of the pool.
     #[test]
     fn panics_of_unused_objects_are_contained() {
-        struct Bomb;
-        impl Drop for Bomb {
-            fn drop(&mut self) {
-                std::panic::resume_unwind(Box::new(()));
-            }
-        }
         let pool = Pool::new(|| Bomb);
         let now = clock::now();
         pool.next_round.store(now, super::Relaxed);

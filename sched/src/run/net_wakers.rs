@@ -170,6 +170,16 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_needs_no_lock_of_another_shard() {
+        let wakers = [0; 100].map(|_| Waker::from(Arc::new(Count::default())));
+        let shard = |waker: &Waker| shard_at(waker.data().addr());
+        let first = shard(&wakers[0]);
+        let elsewhere = wakers.iter().find(|waker| shard(waker) != first).expect("wakers of one shard only");
+        let _locked = PLACES[first].lock();
+        assert!(end(begin(elsewhere)));
+    }
+
+    #[test]
     fn a_word_is_good_once_and_its_place_is_used_again() {
         let count = Arc::new(Count::default());
         let waker = Waker::from(count.clone());

@@ -299,6 +299,9 @@ pub(crate) mod tests {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::time::{Duration, Instant};
 
+    use netpoll::net::UdpSocket;
+    use timers::clock;
+
     use super::*;
     use crate::api::join::Join;
     use crate::api::spawn::{self, Spec, Where};
@@ -373,6 +376,28 @@ pub(crate) mod tests {
         hog.join().unwrap();
         assert!(sched.begin_closing() && sched.cancel_all(None));
         sched.end_threads();
+    }
+
+    /// The test's thread holds the only P, and has the netpoller if an M is to watch. No M was started
+    /// before, so one that is woken for the P or for the network is counted.
+    #[test]
+    fn a_hand_off_wakes_an_m_for_a_registered_socket_only_if_no_m_watches() {
+        for watched in [true, false] {
+            let sched = Sched::new(config(1)).unwrap();
+            let mut socket = UdpSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+            let registered = sched.netpoll.register(&mut socket).unwrap();
+            let turn = watched.then(|| {
+                let mut turn = sched.netpoll.begin_block().unwrap();
+                turn.publish(clock::NEVER);
+                turn
+            });
+            let p = sched.idle.take(|p| sched.p(p).lease.set_held()).unwrap();
+            sched.hand_off(sched.p(p));
+            assert_eq!(sched.crew.threads(), usize::from(!watched), "watched: {watched}");
+            drop((turn, socket, registered));
+            assert!(sched.begin_closing() && sched.cancel_all(None));
+            sched.end_threads();
+        }
     }
 
     /// A wake-up of an M's note may come late, when the M has seen the change itself and sleeps for another

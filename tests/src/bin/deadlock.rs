@@ -179,14 +179,14 @@ fn after_much_work() {
     });
 }
 
-/// The green thread catches the unwinding and returns a value.
+/// The green thread catches the unwinding and returns a value. The destructor of that value panics.
 fn swallowed() {
-    let n = block_on(|| {
+    let value = block_on(|| {
         let ended = catch_unwind(thread::park);
         assert!(ended.is_err());
-        7
+        tests::OnDrop(|| panic!("dropped beside the report"))
     });
-    println!("ok: {n}");
+    println!("ok: {value:?}");
 }
 
 /// The caller of `block_on` catches the panic and goes on, as do other green threads. A later deadlock is

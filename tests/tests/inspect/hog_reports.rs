@@ -89,9 +89,9 @@ fn computes_in_a_callee(n: u64) -> u64 {
 
 #[test]
 fn a_hog_is_reported_with_its_name_and_spawn_place() {
-    let hog = hog_until("hog", a_named_hog, |_| true);
+    let hog = hog_until("hog\u{1b}[2J", a_named_hog, |_| true);
     assert_eq!(hog.rescue.blocked, Some(false));
-    assert!(hog.to_string().contains("'hog' computed for "), "{hog}");
+    assert!(hog.to_string().contains(r"'hog\u{1b}[2J' computed for "), "{hog}");
 }
 
 /// A hog that is rescued again and again: it parks in between.

@@ -197,7 +197,7 @@ fn prometheus_reads_what_the_snapshot_has() {
 fn traced(test: &str, detail: &str, check: impl FnOnce(&str)) {
     let body = || {
         let _dog = Watchdog::new();
-        let runtime = Builder::new().procs(2).thread_name("traced").build().unwrap();
+        let runtime = Builder::new().procs(2).thread_name("traced\u{1b}[2J").build().unwrap();
         let parked = [(); 7].map(|()| runtime.spawn(thread::park));
         wait_until("all wait", || runtime.handle().metrics().waiting == 7);
         // Several lines are printed meanwhile.
@@ -219,7 +219,8 @@ fn a_trace_prints_what_the_runtime_has() {
     traced("a_trace_prints_what_the_runtime_has", "0", |text| {
         let (lines, after) = text.split_once("ended\n").expect("the end");
         assert_eq!(after, "", "a trace ends with its runtime");
-        let is_line = |line: &str| line.starts_with("SCHED ") && line.contains("ms: traced procs=2 ");
+        let is_line =
+            |line: &str| line.starts_with("SCHED ") && line.contains(r"ms: traced\u{1b}[2J procs=2 ");
         assert!(lines.lines().all(is_line), "{text}");
         let quiet = " running=0 runnable=0 waiting=7 timers=0 runqueue=0 [0, 0]";
         assert!(lines.lines().any(|line| line.ends_with(quiet)), "{text}");

@@ -744,13 +744,13 @@ fn a_runtime_that_starts_or_ends_meanwhile() {
 fn a_page_has_the_rows_slices_and_arrows() {
     let _alone = alone();
     let all = recorded(2, || {
-        named("a </script> name", || sleep(Duration::from_millis(1))).join().unwrap();
+        named("a </script>\u{1b} name", || sleep(Duration::from_millis(1))).join().unwrap();
     });
     let mut page = Vec::new();
     all.write_html(&mut page).unwrap();
     let page = String::from_utf8(page).unwrap();
     assert!(page.contains("\"P 0\"") || page.contains("\"P 1\""));
-    assert!(page.contains("a \\u003c/script> name"), "names stand in the page as text");
+    assert!(page.contains(r"a \u003c/script>\\u{1b} name"), "names stand in the page as escaped text");
     assert!(!page.contains("a </script>"));
     assert!(
         !page.contains("http://") && !page.contains("https://") && !page.contains(" src="),

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use runtime::context::Context;
+use runtime::sync::Barrier;
 use runtime::thread::{Cancelled, JoinSet, park};
 use runtime::time::timeout;
 use runtime::{channel, spawn, thread};
@@ -68,12 +69,14 @@ fn results_of_dropped_handles() {
 /// Several results of one set: a second panic during the unwind of the first would end the process.
 #[test]
 fn results_of_a_join_set() {
-    fn full(bomb: &dyn Fn() -> Bomb) -> JoinSet<Bomb> {
+    /// Without `ended` the members may be cancelled before they begin. The set then has none of these
+    /// results.
+    fn full(bomb: &dyn Fn() -> Bomb, ended: bool) -> JoinSet<Bomb> {
         let mut set = JoinSet::new();
         for _ in 0..3 {
             let (result, payload) = (bomb(), bomb());
-            set.spawn(move || result);
-            set.spawn(move || resume_unwind(Box::new(payload)));
+            let members = [set.spawn(move || result), set.spawn(move || resume_unwind(Box::new(payload)))];
+            wait_until("both have ended", || !ended || members.iter().all(|member| member.is_finished()));
         }
         set
     }
@@ -84,7 +87,11 @@ fn results_of_a_join_set() {
         // The payload with which `join_all` unwinds is the test's to drop.
         |set| _ = catch_unwind(AssertUnwindSafe(|| drop(catch_unwind(AssertUnwindSafe(|| set.join_all()))))),
     ];
-    everywhere(|| ways.iter().for_each(|way| contains(|bomb| way(full(bomb)))));
+    everywhere(|| {
+        for ended in [true, false] {
+            ways.iter().for_each(|way| contains(|bomb| way(full(bomb, ended))));
+        }
+    });
     // `join_all` has taken results when it is cancelled.
     on_each(|| {
         contains(|bomb| {
@@ -131,7 +138,61 @@ fn the_value_of_a_scope() {
     });
 }
 
-/// A context drops a function that was stopped or never runs, and starts others.
+/// A scope returns one failure, and drops the value and the other errors.
+#[test]
+fn what_a_scope_that_fails_keeps_to_itself() {
+    type Outcome = Result<(), Bomb>;
+    everywhere(|| {
+        // Both threads fail although the first failure cancels the other: neither fails before both have
+        // begun.
+        let both = Barrier::new(2);
+        let meet = || _ = thread::uncancellable(|| both.wait());
+        contains(|bomb| {
+            let (value, error) = (bomb(), bomb());
+            let panicked = catch_unwind(AssertUnwindSafe(|| {
+                runtime::try_scope(|s| {
+                    s.spawn(move || {
+                        meet();
+                        Err::<(), _>(error)
+                    });
+                    s.spawn(|| -> Outcome {
+                        meet();
+                        panic_any(ON_PURPOSE)
+                    });
+                    Ok(value)
+                })
+            }));
+            assert!(panicked.is_err());
+        });
+        contains(|bomb| {
+            let errors = [bomb(), bomb()];
+            let failed = runtime::try_scope(|s| {
+                for error in errors {
+                    s.spawn(move || {
+                        meet();
+                        Err::<(), _>(error)
+                    });
+                }
+                Ok(())
+            });
+            assert!(catch_unwind(AssertUnwindSafe(|| drop(failed.unwrap_err()))).is_err());
+        });
+        // The closure of the scope panics after a thread has failed.
+        contains(|bomb| {
+            let error = bomb();
+            let panicked = catch_unwind(AssertUnwindSafe(|| {
+                runtime::try_scope(|s| -> Outcome {
+                    let fails = s.spawn(move || Err::<(), _>(error));
+                    wait_until("the error is kept", || fails.is_finished());
+                    panic_any(ON_PURPOSE)
+                })
+            }));
+            assert!(panicked.is_err());
+        });
+    });
+}
+
+/// A context drops a function that was stopped, and starts others.
 #[test]
 fn functions_of_contexts() {
     type Way = fn(Context, &dyn Fn() -> Bomb);
@@ -142,7 +203,7 @@ fn functions_of_contexts() {
                 let functions = bombs.map(|bomb| context.after_func(move || drop(bomb)));
                 assert!(functions.iter().all(|function| function.stop()));
             },
-            // The context never ends: its last reference drops the functions.
+            // The drop of the handle ends the context, and the functions panic on green threads of their own.
             |context, bomb| {
                 for bomb in [bomb(), bomb()] {
                     context.after_func(move || drop(bomb));

@@ -516,6 +516,25 @@ fn a_panic_in_a_hook_spares_everything_else() {
     });
 }
 
+/// The end of a green thread drops what its slots have saved. A second panic during the unwind of the first
+/// would end the process.
+#[test]
+fn panics_of_what_slots_have_saved_are_contained() {
+    struct Bombs;
+    impl ThreadContext for Bombs {
+        type Saved = OnDrop<fn()>;
+        fn save(&self) -> OnDrop<fn()> {
+            OnDrop(|| panic!("{}", tests::ON_PURPOSE))
+        }
+        fn restore(&self, saved: OnDrop<fn()>) {
+            std::mem::forget(saved);
+        }
+    }
+    static BOMBS: [Slot<Bombs>; 2] = [Slot::new(Bombs), Slot::new(Bombs)];
+    quiet_panics_on_purpose();
+    on_each_kind(|| assert!(spawn(|| BOMBS.iter().for_each(Slot::attach)).join().is_ok()));
+}
+
 /// A hook that waits keeps its P until sysmon takes it.
 #[test]
 fn hooks_may_call_any_function() {

@@ -37,7 +37,7 @@ fn the_report_names_the_green_thread_and_its_spawn_place() {
         // The second call adds nothing.
         name_panics();
         block_on(|| {
-            let named = Builder::new().name("parser".into()).spawn(panics_deep_inside).unwrap();
+            let named = Builder::new().name("parser\u{1b}[2J".into()).spawn(panics_deep_inside).unwrap();
             assert!(named.join().is_err());
         });
         // A plain OS thread has its name from std.
@@ -52,7 +52,10 @@ fn the_report_names_the_green_thread_and_its_spawn_place() {
             let text = stderr(output);
             let lines: Vec<_> = text.lines().filter(|line| line.starts_with("green thread ")).collect();
             assert_eq!(lines.len(), 1, "{text}");
-            assert!(lines[0].contains("'parser', spawned at tests/tests/thread/panic_report.rs:"), "{text}");
+            assert!(
+                lines[0].contains(r"'parser\u{1b}[2J', spawned at tests/tests/thread/panic_report.rs:"),
+                "{text}"
+            );
             let (line, message) = (text.find(lines[0]), text.find("for the report"));
             assert!(line < message, "the line comes before the message: {text}");
             check_backtrace(text.split("plain").next().unwrap());
