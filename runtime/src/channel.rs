@@ -66,6 +66,7 @@ mod waiters;
 
 use std::time::{Duration, Instant};
 
+#[cfg(not(loom))]
 pub use crate::{select, select_biased};
 pub use error::{
     ReadyTimeoutError, RecvError, RecvTimeoutError, SelectTimeoutError, SendError, SendTimeoutError,

@@ -613,11 +613,9 @@ fn a_dump_is_not_shown_as_a_waker() {
             let stop = Arc::new(AtomicBool::new(false));
             let sleepers = ["a", "b", "c", "d"].map(|name| {
                 let stop = stop.clone();
-                named(name, move || {
-                    while !stop.load(Ordering::Relaxed) {
-                        sleep(Duration::from_micros(20));
-                    }
-                })
+                // Not for ever: the dumps may take so long that the trace has no room.
+                let goes_on = move |_: &_| !stop.load(Ordering::Relaxed);
+                named(name, || (0..8000).take_while(goes_on).for_each(|_| sleep(Duration::from_micros(20))))
             });
             let dumper =
                 named("dumper", || (0..300).for_each(|_| runtime::dump(&mut std::io::sink()).unwrap()));
