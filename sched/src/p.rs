@@ -292,6 +292,7 @@ mod tests {
     /// A G that has parked on another P has its timer in the heap of that P. `ensure_watcher` looks there
     /// only if all Ps are uncovered.
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no processor's counter")]
     fn a_first_timer_in_the_heap_of_another_p_uncovers_all() {
         let timer = Timer::new();
         for index in 0..2 {
