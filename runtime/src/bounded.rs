@@ -85,6 +85,7 @@ mod tests {
 
     /// Such calls are short, and all Ps would share the count.
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no processor's counter")]
     fn a_blocking_call_holds_no_count_of_its_runtime() {
         let runtime = crate::Builder::new().procs(1).build().unwrap();
         let handle = runtime.handle();
