@@ -19,7 +19,7 @@ words() { git grep -Iiwo -E "$1" -- '*.rs' '*.md' '*.sh' '*.toml' ':!ci/layout.s
 long_comments() { git grep -h -E '^ *//.{109}' -- '*.rs' | awk 'length($0) > 110'; }
 
 over=""
-at_most 10 "whoever, somebody, nobody, likewise" words 'whoever|somebody|nobody|likewise'
+at_most 2 "whoever, somebody, nobody, likewise" words 'whoever|somebody|nobody|likewise'
 at_most 538 "told, tells, tell" words 'told|tells?'
 at_most 314 "whose" words whose
 at_most 186 "meanwhile" words meanwhile

@@ -59,8 +59,8 @@ fn main() -> ExitCode {
 }
 
 impl Room {
-    /// Adds a member and tells those who were there before. Both happen under one lock, so nobody hears of a
-    /// member who came before them. Returns the id of the member and the number of the others.
+    /// Adds a member and tells those who were there before. Both happen under one lock, so no member hears of
+    /// one who came before them. Returns the id of the member and the number of the others.
     fn enter(&self, name: &str, sender: Sender<Arc<str>>) -> (u64, usize) {
         let mut members = self.members.lock();
         send_to(members.values(), format!("* {name} has come\n"));

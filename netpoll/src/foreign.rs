@@ -5,10 +5,10 @@
 //! They stand in epoll instances of their own. Each M has one, its [`Station`], for the green threads that
 //! wait on it. Such a green thread resumes on its M only, so no other M needs to hear of its events, and an
 //! event wakes the right OS thread at once. One more station is shared: that of green threads that may resume
-//! on any M. The poller waits for it as for a source, and whoever polls takes its events. Each registration
-//! is *one-shot*: a wait arms it, and its first event disarms it. So a registration never outlives the
-//! interest of its waiters by more than one event, and it cannot disturb a registration of the runtime's own
-//! sockets.
+//! on any M. The poller waits for it as for a source, and the M that polls takes its events. Each
+//! registration is *one-shot*: a wait arms it, and its first event disarms it. So a registration never
+//! outlives the interest of its waiters by more than one event, and it cannot disturb a registration of the
+//! runtime's own sockets.
 //!
 //! ```text
 //!   the waiter, on its M                             its M, later

@@ -135,7 +135,7 @@ fn read(hogs: &Hogs, sched: &Weak<Sched>, calls: &Calls) {
     }
 }
 
-/// Keeps the stack of a hog, and returns the addresses on it. Their names are looked up when somebody asks:
+/// Keeps the stack of a hog, and returns the addresses on it. Their names are looked up when a reader asks:
 /// that takes memory, which a process at its limit does not have.
 fn look(sched: &Arc<Sched>, rescue: &Rescue, hogging: &Hogging) -> Box<[usize]> {
     // Without the feature there is no unwinder, and no green thread is interrupted.

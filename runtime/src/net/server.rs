@@ -368,7 +368,7 @@ impl<S> Open<S> {
 
 impl<S> Open<S> {
     /// A cancellation does not end this wait. It would leave an ended connection in the list, or a thread
-    /// that nobody cancels out of it.
+    /// that a later cancel does not reach.
     fn lock(&self) -> MutexGuard<'_, Connections<S>> {
         uncancellable(|| self.all.lock())
     }

@@ -257,7 +257,7 @@ fn destructors_that_make_values_are_followed_by_others() {
         let ended = Arc::new(AtomicUsize::new(0));
         for round in 1..50 {
             let own = ended.clone();
-            // Nobody takes the result, so it is dropped on the green thread.
+            // No join takes the result, so it is dropped on the green thread.
             let (dropped, is_dropped) = runtime::channel::bounded(1);
             drop(spawn(move || (is_dropped.recv().unwrap(), MakesOne(own)).1));
             dropped.send(()).unwrap();

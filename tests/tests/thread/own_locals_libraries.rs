@@ -57,7 +57,7 @@ impl Library {
     }
 
     fn close(self) {
-        // SAFETY: nobody uses the library any more.
+        // SAFETY: no thread uses the library any more.
         assert_eq!(unsafe { libc::dlclose(self.0) }, 0);
     }
 }

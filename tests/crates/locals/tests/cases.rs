@@ -211,7 +211,7 @@ fn crossbeam_epoch() {
                 let text = unsafe { seen.deref() };
                 assert!(text.parse::<usize>().is_ok(), "{text:?} was freed");
                 let old = shared.swap(Owned::new((number * 100 + n).to_string()), SeqCst, &guard);
-                // SAFETY: nobody can load the value any more.
+                // SAFETY: no thread can load the value any more.
                 unsafe { guard.defer_destroy(old) };
             }
         });
