@@ -11,8 +11,8 @@ export PATH="$tools:$PATH" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/nightly
 features=$(ci/features-of-docs.sh)
 list=$(mktemp)
 trap 'rm -f "$list" "$list".*' EXIT
-# Without blanket implementations, which come from other crates, and without auto traits, which public_types.rs checks.
-cargo +nightly public-api -p monochrome --features "$features" --omit blanket-impls,auto-trait-impls --color never >"$list" 2>"$list.log" ||
+# Without blanket implementations, which come from other crates, auto traits, which public_types.rs checks, and derived implementations.
+cargo +nightly public-api -p monochrome --features "$features" --omit blanket-impls,auto-trait-impls,auto-derived-impls --color never >"$list" 2>"$list.log" ||
     { cat "$list.log" >&2; exit 1; }
 [ "$(wc -l <"$list")" -gt 1000 ] || { echo "ci/api.sh: cargo-public-api has found almost nothing" >&2; exit 1; }
 

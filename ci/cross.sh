@@ -1,13 +1,11 @@
 #!/usr/bin/env bash
 # Compiles the runtime, without warnings, without its default features, and for systems on which the runtime was not run. With musl the
-# tests compile, too. On 32-bit x86 the script runs most examples to their end. Also compiles the peers' programs for simulations. If a
-# target cannot be installed here, the script fails. With CROSS_MISSING=skip the script prints the name of that target and leaves it out.
+# tests compile, too. On 32-bit x86 the script runs most examples to their end. If a target cannot be installed here, the script fails. With
+# CROSS_MISSING=skip the script prints the name of that target and leaves it out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target}")/cross
 export CARGO_TARGET_DIR
-# Its own configuration has flags.
-(cd benches/peers/sim && cargo check --locked --quiet)
 export RUSTFLAGS="-D warnings"
 
 # can_be_had TARGET COMMAND ..: true if COMMAND succeeds, which installs or checks a requirement of TARGET.

@@ -21,11 +21,11 @@ packages=(-p tests -p monochrome -p monochrome-sched -p examples --features "$to
 examples=(hyper spans inside)
 cargo build "${packages[@]}" "${examples[@]/#/--example=}"
 modules='await_stacks|deadlock|deadlock_of_some|debug_browser|debug_page|dump|dump_on|dump_snapshot|dump_stacks|hog_reports|profile|spawn_stacks|trace_perfetto|tracing|tracing_global'
-modules+='|descriptors|poll|tcp|streams|public_types'
+modules+='|descriptors|poll|tcp|streams|public_types|sim_line'
 EXAMPLES_BUILT=true SIM_SEEDS=30 cargo nextest run "${packages[@]}" --tests --test-threads $((3 * $(nproc))) -E "
     (package(tests) and test(/^($modules)::/)) or binary(sim)
     or (package(monochrome) and kind(lib) and test(/^(dump|debug|profile|sim)/)) or (package(monochrome-sched) and test(/simulation/))
-    or binary(inside) or binary(raft_sim)"
+    or binary(inside) or binary(raft_sim) or (package(examples) and test(/hyper/))"
 for example in "${examples[@]}"; do
     echo "+ example $example"
     "${CARGO_TARGET_DIR:-target}/debug/examples/$example"

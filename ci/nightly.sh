@@ -35,7 +35,6 @@ running() {
     step target/none env RUNTIME_THREAD_LOCALS=green cargo nextest run -p tests --tests
     step target/debug ci/soak.sh $soak
     step target/release ci/simulations.sh $simulations
-    rm -rf benches/peers/sim/target
     # Longer loads than the one second each of .ci/run, and a long soak of `interpose`.
     export LOAD_SECONDS=$load SOAK_SECONDS=$interpose
     step tests/crates/target ci/crates.sh

@@ -10,18 +10,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use helpers::{Server, Test, build, client, curl, text, wrk};
+use helpers::{NEEDS_HYPER, Server, Test, build, client, curl, text, wrk};
 
 mod helpers;
 
 const TESTS: &[Test] = &[
-    // First, because they compile that example.
-    ("hyper_serves_curl", &["curl"], hyper_serves_curl),
-    ("hyper_serves_h2load", &["h2load"], hyper_serves_h2load),
-    ("hyper_serves_wrk", &["wrk"], hyper_serves_wrk),
-    ("hyper_is_a_client_of_hyper", &[], hyper_is_a_client_of_hyper),
-    ("hyper_is_a_client_of_python", &["python3"], hyper_is_a_client_of_python),
-    ("hyper_is_a_client_of_nghttpd", &["nghttpd"], hyper_is_a_client_of_nghttpd),
+    ("hyper_serves_curl", &[NEEDS_HYPER, "curl"], hyper_serves_curl),
+    ("hyper_serves_h2load", &[NEEDS_HYPER, "h2load"], hyper_serves_h2load),
+    ("hyper_serves_wrk", &[NEEDS_HYPER, "wrk"], hyper_serves_wrk),
+    ("hyper_is_a_client_of_hyper", &[NEEDS_HYPER], hyper_is_a_client_of_hyper),
+    ("hyper_is_a_client_of_python", &[NEEDS_HYPER, "python3"], hyper_is_a_client_of_python),
+    ("hyper_is_a_client_of_nghttpd", &[NEEDS_HYPER, "nghttpd"], hyper_is_a_client_of_nghttpd),
     ("http_serves_curl", &["curl"], http_serves_curl),
     ("http_serves_wrk", &["wrk"], http_serves_wrk),
     ("tls_serves_curl", &["curl"], tls_serves_curl),
@@ -244,7 +243,7 @@ fn udp_serves_nc() {
 }
 
 fn hyper_serves_curl() {
-    let server = Server::start_with("hyper", &["hyper"], &[]);
+    let server = Server::start("hyper", &[]);
     assert_eq!(curl(&[&server.url("/")], b""), "hello over HTTP/1.1\n");
     assert_eq!(curl(&["--http1.0", &server.url("/")], b""), "hello over HTTP/1.0\n");
     assert_eq!(curl(&["--http2-prior-knowledge", &server.url("/")], b""), "hello over HTTP/2.0\n");
@@ -265,14 +264,14 @@ fn hyper_serves_curl() {
 }
 
 fn hyper_serves_h2load() {
-    let server = Server::start_with("hyper", &["hyper"], &[]);
+    let server = Server::start("hyper", &[]);
     // Each connection carries many requests at the same time.
     let load = client("h2load", &["-n", "1000", "-c", "10", "-m", "20", &server.url("/slow")], b"");
     assert!(text(&load).contains("1000 succeeded, 0 failed"), "{}", text(&load));
 }
 
 fn hyper_serves_wrk() {
-    let server = Server::start_with("hyper", &["hyper"], &[]);
+    let server = Server::start("hyper", &[]);
     wrk(&server.url("/"));
     wrk(&server.url("/slow"));
 }
@@ -332,8 +331,8 @@ impl Drop for Site {
 }
 
 fn hyper_is_a_client_of_hyper() {
-    let hyper = build("hyper", &["hyper"]);
-    let server = Server::start_with("hyper", &["hyper"], &[]);
+    let hyper = build("hyper");
+    let server = Server::start("hyper", &[]);
     for (args, version) in [(&[][..], "1.1"), (&["--http2"], "2.0")] {
         let said = text(&get(&hyper, &[args, &[&server.url("/")]].concat()));
         assert_eq!(said, format!("hello over HTTP/{version}\n"));
@@ -341,7 +340,7 @@ fn hyper_is_a_client_of_hyper() {
 }
 
 fn hyper_is_a_client_of_python() {
-    let hyper = build("hyper", &["hyper"]);
+    let hyper = build("hyper");
     let site = Site::new("python");
     let args = ["-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", site.path()];
     let mut python = Foreign::start("python3", &args);
@@ -357,7 +356,7 @@ fn hyper_is_a_client_of_python() {
 }
 
 fn hyper_is_a_client_of_nghttpd() {
-    let hyper = build("hyper", &["hyper"]);
+    let hyper = build("hyper");
     let site = Site::new("nghttpd");
     // nghttpd does not report its port, so the test picks a port that was free a moment ago.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

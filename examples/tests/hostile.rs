@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use helpers::tls::{self, Tls};
-use helpers::{Server, Test, descriptors, exchange, memory, wait_until};
+use helpers::{NEEDS_HYPER, Server, Test, descriptors, exchange, memory, wait_until};
 
 mod helpers;
 
@@ -20,7 +20,7 @@ const TESTS: &[Test] = &[
     ("chat_forgets_a_member_that_reads_nothing", &[], chat_forgets_a_member_that_reads_nothing),
     ("proxy_forgets_clients_that_reset", &[], proxy_forgets_clients_that_reset),
     ("clients_that_dawdle_lose_their_connections", &[], clients_that_dawdle_lose_their_connections),
-    ("hyper_bounds_bodies", &[], hyper_bounds_bodies),
+    ("hyper_bounds_bodies", &[NEEDS_HYPER], hyper_bounds_bodies),
 ];
 
 fn main() {
@@ -345,7 +345,7 @@ fn ends(server: &Server, example: &str, mut send: impl FnMut(&TcpStream)) {
 }
 
 fn hyper_bounds_bodies() {
-    let server = Server::start_with("hyper", &["hyper"], &[]);
+    let server = Server::start("hyper", &[]);
     let post = |length: usize| {
         let head = format!(
             "POST /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"

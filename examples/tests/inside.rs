@@ -35,7 +35,7 @@ fn count(dump: &str, is_it: impl Fn(&str) -> bool) -> usize {
 
 #[test]
 fn each_fault_is_found() {
-    let program = helpers::build("inside", &["debug"]);
+    let program = helpers::build("inside");
     let mut running =
         Running(Command::new(program).args(["--secs", "300"]).stdout(Stdio::piped()).spawn().unwrap());
     let mut line = String::new();

@@ -50,7 +50,7 @@ impl Cluster {
         let addrs = (1..=nodes).map(|n| (ip, 7000 + n as u16).into()).collect();
         let mut cluster = Cluster {
             folder: Folder::new(),
-            program: helpers::build("raft", &[]),
+            program: helpers::build("raft"),
             addrs,
             nodes: (0..nodes).map(|_| None).collect(),
         };

@@ -23,6 +23,8 @@ use runtime::sim::{self, Builder, Faults, Node};
 use runtime::{sleep, spawn};
 use workload::History;
 
+runtime::sim!();
+
 /// Returns `true` where a step of Raft is broken in this simulation.
 macro_rules! broken {
     ($step:literal) => {

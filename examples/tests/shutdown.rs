@@ -7,21 +7,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use helpers::{Server, Test, h2, tls, wait_until};
+use helpers::{NEEDS_HYPER, Server, Test, h2, tls, wait_until};
 
 mod helpers;
 
 const TESTS: &[Test] = &[
     ("idle_connections_end_at_once", &[], idle_connections_end_at_once),
-    ("http_breaks_no_reply", &[], || under_load("http", &[], &[], GET, HELLO, tcp)),
-    ("hyper_breaks_no_reply", &[], || under_load("hyper", &["hyper"], &[], GET, HYPER, tcp)),
-    ("hyper_says_goodbye_over_http2", &[], hyper_says_goodbye_over_http2),
-    ("redis_breaks_no_reply", &[], || under_load("redis", &[], &[], b"PING\r\n", b"+PONG\r\n", tcp)),
-    ("tls_breaks_no_reply", &[], || under_load("tls", &[], &[], b"hello\n", b"hello\n", tls::connect)),
-    ("websocket_breaks_no_reply", &[], || under_load("websocket", &[], &[], ASK, b"\x81\x05hello", upgraded)),
-    ("panics_breaks_no_reply", &[], || under_load("panics", &[], &[], DIVIDE, PANICKED, tcp)),
-    ("metrics_breaks_no_reply", &[], || under_load("metrics", &[], &[], GET, FIGURES, tcp)),
-    ("echo_breaks_no_reply", &[], || under_load("echo", &[], &[], b"hello\n", b"hello\n", tcp)),
+    ("hyper_ends_idle_connections_at_once", &[NEEDS_HYPER], || idle_connections_of(&["hyper"])),
+    ("http_breaks_no_reply", &[], || under_load("http", &[], GET, HELLO, tcp)),
+    ("hyper_breaks_no_reply", &[NEEDS_HYPER], || under_load("hyper", &[], GET, HYPER, tcp)),
+    ("hyper_says_goodbye_over_http2", &[NEEDS_HYPER], hyper_says_goodbye_over_http2),
+    ("redis_breaks_no_reply", &[], || under_load("redis", &[], b"PING\r\n", b"+PONG\r\n", tcp)),
+    ("tls_breaks_no_reply", &[], || under_load("tls", &[], b"hello\n", b"hello\n", tls::connect)),
+    ("websocket_breaks_no_reply", &[], || under_load("websocket", &[], ASK, b"\x81\x05hello", upgraded)),
+    ("panics_breaks_no_reply", &[], || under_load("panics", &[], DIVIDE, PANICKED, tcp)),
+    ("metrics_breaks_no_reply", &[], || under_load("metrics", &[], GET, FIGURES, tcp)),
+    ("echo_breaks_no_reply", &[], || under_load("echo", &[], b"hello\n", b"hello\n", tcp)),
     ("proxy_breaks_no_reply", &[], proxy_breaks_no_reply),
     ("chat_breaks_no_line", &[], chat_breaks_no_line),
     ("greeter_breaks_no_reply", &[], greeter_breaks_no_reply),
@@ -61,21 +62,23 @@ fn upgraded(addr: &str) -> TcpStream {
 }
 
 fn idle_connections_end_at_once() {
-    let more: &[(&str, &[&str])] = &[
-        ("http", &[]),
-        ("hyper", &["hyper"]),
-        ("redis", &[]),
-        ("chat", &[]),
-        ("tls", &[]),
-        ("websocket", &[]),
-        ("metrics", &[]),
-        ("panics", &[]),
-        ("echo", &[]),
-        ("greeter", &[]),
-    ];
-    for &(example, features) in more {
+    idle_connections_of(&[
+        "http",
+        "redis",
+        "chat",
+        "tls",
+        "websocket",
+        "metrics",
+        "panics",
+        "echo",
+        "greeter",
+    ]);
+}
+
+fn idle_connections_of(examples: &[&str]) {
+    for example in examples {
         for signal in SIGNALS {
-            let server = Server::start_with(example, features, &[]);
+            let server = Server::start(example, &[]);
             let idle = tcp(&server.addr);
             let said = end_by(server, signal);
             assert!(!said.contains("cancelled"), "{example} {signal}: {said}");
@@ -86,12 +89,12 @@ fn idle_connections_end_at_once() {
 
 fn proxy_breaks_no_reply() {
     let target = Server::start("http", &[]);
-    under_load("proxy", &[], &[&target.addr], GET, HELLO, tcp);
+    under_load("proxy", &[&target.addr], GET, HELLO, tcp);
 }
 
 fn hyper_says_goodbye_over_http2() {
     for signal in SIGNALS {
-        let server = Server::start_with("hyper", &["hyper"], &[]);
+        let server = Server::start("hyper", &[]);
         // A connection that is open and has no requests ends, too.
         let idle = tcp(&server.addr);
         let idle = thread::spawn(move || h2::whole_replies(idle, 0, &AtomicUsize::new(0)));
@@ -180,14 +183,13 @@ fn udp_answers_until_its_end() {
 /// Clients send requests until the server ends by a signal. Each reply must be whole.
 fn under_load<S: Read + Write + Send + 'static>(
     example: &str,
-    features: &[&str],
     args: &[&str],
     request: &'static [u8],
     reply: &'static [u8],
     connect: fn(&str) -> S,
 ) {
     for signal in SIGNALS {
-        let server = Server::start_with(example, features, args);
+        let server = Server::start(example, args);
         let whole = |stream, replies: &AtomicUsize| whole_replies(stream, request, reply, replies);
         load_until(server, signal, whole, connect);
     }

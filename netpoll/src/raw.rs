@@ -55,6 +55,16 @@ pub unsafe fn syscall6(number: c_long, a: [usize; 6]) -> isize {
     result
 }
 
+/// Sets `errno` by the result of a system call that has failed. Returns -1.
+#[cfg(target_os = "linux")]
+#[cold]
+#[inline(never)]
+pub extern "C" fn fail(result: isize) -> isize {
+    // SAFETY: the address is that of this thread's `errno`.
+    unsafe { *libc::__errno_location() = -result as c_int };
+    -1
+}
+
 /// Makes a system call with up to six arguments, each an integer or a pointer.
 #[cfg(all(
     any(feature = "foreign", feature = "sim"),

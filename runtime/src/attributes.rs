@@ -23,6 +23,7 @@ use crate::spawn::Entry;
 /// | [`migration`](crate::Builder::migration) | [`Migration`](crate::Migration) |
 /// | [`sysmon`](crate::Builder::sysmon) | `bool` |
 /// | [`thread_name`](crate::Builder::thread_name) | `&str` or `String` |
+/// | `tokio`, with the feature `tokio` | `bool` |
 /// | `crate` | a string: the path of this crate, if it is not `::runtime` |
 ///
 /// A setting without an argument is taken from the [environment](crate::docs::settings).
@@ -143,6 +144,8 @@ pub use runtime_macros::main;
 /// use runtime::sim::Strategy;
 /// use runtime::sync::Mutex;
 /// use std::sync::Arc;
+///
+/// runtime::sim!();
 ///
 /// #[runtime::test(sim, seeds = 1000, strategy = Strategy::Pct { depth: 3 })]
 /// fn no_increment_is_lost() {

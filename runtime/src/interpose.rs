@@ -1,5 +1,5 @@
-//! Interposition: the process's `read`, `recv`, `poll`, `nanosleep` and others are defined here, in the place
-//! of libc's. The page [`docs::interpose`](crate::docs::interpose) says what users see. (Feature `interpose`,
+//! Interposition: `read`, `recv`, `poll`, `nanosleep` and others, in the place of libc's in a program with the
+//! line `runtime::interpose!()` (`crate::hooks`). The page [`docs::interpose`](crate::docs::interpose) says what users see. (Feature `interpose`,
 //! Linux with glibc.)
 //!
 //! An executable's own definition of a function of libc is found first, by Rust code as well as by C
@@ -15,7 +15,7 @@
 //! ```
 //!
 //! - `raw.rs`: what hooks ask the system: hooks never call hooks, and nothing here writes `errno` but
-//!   [`finish`] and `crate::syscall`.
+//!   [`finish`].
 //! - `fd.rs`: what is known of a descriptor: what it is, and whether a green thread waits for it.
 //! - `wait.rs`: the loop of attempts and waits, and the descriptor's own time-outs.
 //! - `message.rs`: lists of buffers of which a part is done.
@@ -49,7 +49,7 @@ mod write;
 
 use std::ffi::c_int;
 
-use crate::syscall::fail;
+use netpoll::raw::fail;
 
 pub(crate) use futex::futex;
 
@@ -71,23 +71,20 @@ const fn error(errno: c_int) -> isize {
     -(errno as isize)
 }
 
-/// Makes the linker take the hooks: it leaves out a library of which the program uses nothing. *Runs on: the
-/// maker of a runtime.*
-pub(crate) fn link() {
+/// Records what hooks need to know of the process. *Runs on: the maker of a runtime.*
+pub(crate) fn note() {
     process::note();
-    type Hooks = [*const (); 10];
-    let hooks: Hooks = [
-        read::read as *const (),
-        write::write as *const (),
-        accept::accept as *const (),
-        connect::connect as *const (),
-        poll::poll as *const (),
-        sleep::nanosleep as *const (),
-        names::getaddrinfo as *const (),
-        close::close as *const (),
-        close::dup2 as *const (),
-        checked::__poll_chk as *const (),
-    ];
-    std::hint::black_box(hooks);
-    crate::syscall::link();
+}
+
+/// For the macros in `hooks.rs`.
+pub mod functions {
+    pub use super::accept::{accept, accept4};
+    pub use super::checked::{__poll_chk, __ppoll_chk, __read_chk, __recv_chk, __recvfrom_chk};
+    pub use super::close::{close, close_range, closefrom, dup2, dup3};
+    pub use super::connect::connect;
+    pub use super::names::getaddrinfo;
+    pub use super::poll::{epoll_wait, poll, ppoll, select};
+    pub use super::read::{preadv2, preadv64v2, read, readv, recv, recvfrom, recvmsg};
+    pub use super::sleep::{clock_nanosleep, nanosleep, sleep, thrd_sleep, usleep};
+    pub use super::write::{pwritev2, pwritev64v2, send, sendmsg, sendto, write, writev};
 }

@@ -128,7 +128,7 @@
 //! | [stacks](docs::stacks) | How large stacks are, and what happens when one or the address space is used up. |
 //! | [where calls work](docs::calling) | Calls in wakers, destructors, thread-locals' destructors, and after the end of a runtime. |
 //! | [signals](docs::signals) | What signal handlers may do, and which faults the runtime handles itself. |
-//! | [interpose](docs::interpose) | What the feature `interpose` catches, what not, and which calls are hazards with it. |
+//! | [interpose](docs::interpose) | What the line `runtime::interpose!();` catches, what not, and which calls are hazards with it. |
 //! | [fork](docs::fork) | What a forked child may do. |
 //!
 //! # Settings
@@ -142,15 +142,15 @@
 //! | `macros` (on by default) | the attributes [`main`](macro@main) and [`test`](macro@test) |
 //! | `futures-io` | `AsyncRead` and `AsyncWrite` of the crate `futures-io` for streams |
 //! | `tokio-io` | `AsyncRead` and `AsyncWrite` of tokio for streams |
-//! | `tokio` | tokio's crates run unchanged: a reactor of tokio's own, and its context on the runtime's OS threads |
-//! | `interpose` | on Linux with glibc, libc's blocking calls park green threads, in unmodified crates and C libraries: see [interpose](docs::interpose) |
+//! | `tokio` | with the setting `tokio`, tokio's crates run unchanged: a reactor of tokio's own, and its context on the runtime's OS threads |
+//! | `interpose` | on Linux with glibc, in a program with the line `runtime::interpose!();`, libc's blocking calls park green threads, in unmodified crates and C libraries: see [interpose](docs::interpose) |
 //! | `stream` | receivers, tickers and signals as a `Stream` of the crate `futures-core` |
 //! | `perfetto` | traces are also written as Perfetto reads them: see [traces](docs::trace) |
 //! | `dump-stacks` | dumps show the stack of each parked closure, on Linux on x86-64 and 64-bit Arm; see [dumps](docs::dumps) |
 //! | `dump-json`, `dump-pprof` | a [`Snapshot`](dump::Snapshot) as JSON, and as a profile for pprof |
 //! | `debug` | a page in the browser that shows the inside of the program (module `debug`), and CPU profiles (module `profile`) |
 //! | `tracing` | entered spans and the default dispatcher of `tracing` follow the green thread |
-//! | `sim` | on Linux with glibc, a program runs under a seeded scheduler with simulated time (module `sim`) |
+//! | `sim` | on Linux with glibc, a program with the line `runtime::sim!();` runs under a seeded scheduler with simulated time (module `sim`) |
 //! | `hyper` | `Read` and `Write` of hyper 1.x for streams, an executor and a timer |
 //! | `panic-abort` | the crate compiles with `panic = "abort"`: see [cancellation](docs::cancellation#panic--abort) |
 
@@ -180,6 +180,9 @@ pub mod debug;
 pub mod docs;
 pub mod dump;
 pub mod fs;
+#[cfg(any(feature = "interpose", feature = "sim"))]
+#[doc(hidden)]
+pub mod hooks;
 #[cfg(feature = "hyper")]
 pub mod hyper;
 #[cfg(all(
@@ -197,7 +200,7 @@ pub mod net;
 pub mod process;
 #[cfg(all(
     feature = "debug",
-    not(feature = "sanitizer"),
+    not(asan),
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
@@ -225,7 +228,8 @@ pub mod sync;
     target_env = "gnu",
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
-mod syscall;
+#[doc(hidden)]
+pub mod syscall;
 pub mod thread;
 mod thread_local;
 pub mod time;
@@ -385,4 +389,14 @@ pub(crate) fn in_simulation() -> bool {
     return sched::simulation::is_here();
     #[cfg(not(feature = "sim"))]
     false
+}
+
+/// The unit tests are a program of their own.
+#[cfg(test)]
+#[allow(unsafe_code)]
+mod lines_of_tests {
+    #[cfg(feature = "interpose")]
+    crate::interpose!();
+    #[cfg(feature = "sim")]
+    crate::sim!();
 }

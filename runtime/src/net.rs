@@ -70,7 +70,10 @@ mod convert;
 pub(crate) mod incoming;
 mod look_up;
 mod macros;
-#[cfg(feature = "poll-io")]
+#[cfg_attr(
+    not(any(feature = "futures-io", feature = "tokio-io", feature = "hyper")),
+    allow(dead_code, unused_imports, reason = "only the traits of other crates poll")
+)]
 mod poll;
 #[cfg(unix)]
 mod readiness;

@@ -21,9 +21,14 @@
 //! - **Randomness** of the system is simulated: the keys of `HashMap`s and the crate `getrandom` depend on
 //!   the seed.
 //!
+//! A program or test file with simulations has the line [`runtime::sim!()`](macro@crate::sim), outside of
+//! functions. The feature alone changes nothing.
+//!
 //! ```
 //! use runtime::sync::Mutex;
 //! use std::sync::Arc;
+//!
+//! runtime::sim!();
 //!
 //! // Each of two green threads reads, and then writes: an increment may be lost.
 //! let failure = runtime::sim::Builder::new()
@@ -60,8 +65,8 @@
 //! What would get out of the simulation fails the run, with its stack: a thread of the system, a sleep of the
 //! OS thread (`std::thread::sleep`), a device with random bytes. The locks of std and of parking_lot work as
 //! long as they are not held across a call that parks. If a green thread has waited for one for 15 s of real
-//! time, the process ends with a message, because the green thread cannot unwind. (With the feature
-//! `interpose`, these sleeps and locks of std are simulated.) Clocks that are read without libc, such as the
+//! time, the process ends with a message, because the green thread cannot unwind. (With
+//! [`runtime::interpose!(sim)`](macro@crate::interpose), these sleeps and locks of std are simulated.) Clocks that are read without libc, such as the
 //! counter of the processor, are real, and so is the time of the processor.
 //!
 //! A channel with room that was made outside of the simulation is a point of choice only where a try fails or
@@ -81,7 +86,6 @@ mod escapes;
 mod explore;
 mod faults;
 pub mod fs;
-#[cfg(not(feature = "interpose"))]
 mod futex;
 pub mod net;
 pub(crate) mod network;
@@ -97,8 +101,15 @@ use std::fmt;
 use std::thread::available_parallelism;
 
 pub(crate) use by_number::{clock_gettime, getrandom};
-#[cfg(not(feature = "interpose"))]
 pub(crate) use futex::futex;
+
+/// For the macros in `hooks.rs`.
+#[doc(hidden)]
+pub mod functions {
+    pub use super::clock::{clock_gettime, getrandom, pthread_create};
+    pub use super::disk::statx;
+    pub use super::escapes::{clock_nanosleep, getentropy, gettimeofday, nanosleep, open, open64, time};
+}
 
 use schedule::Fault;
 
@@ -118,10 +129,12 @@ use world::{Limits, Steps, World};
 /// # Panics
 ///
 /// Panics if `main` panics, if a green thread panics whose result is dropped unseen, on a deadlock, after too
-/// many steps, and if the program uses what cannot be simulated. The message has the line that replays the
+/// many steps, if the program uses what cannot be simulated, and if it has no line
+/// [`runtime::sim!()`](macro@crate::sim). The message has the line that replays the
 /// run.
 ///
 /// ```
+/// # runtime::sim!();
 /// use std::time::{Duration, Instant};
 /// let slept = runtime::sim::run(7, || {
 ///     let start = Instant::now();
@@ -145,6 +158,7 @@ pub fn run<T: Send>(seed: u64, main: impl FnOnce() -> T + Send) -> T {
 /// Panics if a run fails, with the text of the [`Failure`].
 ///
 /// ```
+/// # runtime::sim!();
 /// let report = runtime::sim::explore(100, || {
 ///     let (s, r) = runtime::channel::bounded(1);
 ///     runtime::spawn(move || s.send(1).unwrap());
@@ -160,6 +174,7 @@ pub fn explore(seeds: u64, main: impl Fn() + Send + Sync) -> Report {
 /// Returns `true` on a green thread of a simulation.
 ///
 /// ```
+/// # runtime::sim!();
 /// assert!(!runtime::sim::is_simulated());
 /// assert!(runtime::sim::run(0, runtime::sim::is_simulated));
 /// ```
@@ -175,6 +190,7 @@ pub fn is_simulated() -> bool {
 /// Panics outside of a simulation.
 ///
 /// ```
+/// # runtime::sim!();
 /// let two = || (runtime::sim::random(), runtime::sim::random());
 /// assert_eq!(runtime::sim::run(3, two), runtime::sim::run(3, two));
 /// ```
@@ -189,6 +205,7 @@ pub fn random() -> u64 {
 /// run here. It does nothing outside of a simulation.
 ///
 /// ```
+/// # runtime::sim!();
 /// runtime::sim::point();
 /// ```
 pub fn point() {
@@ -201,6 +218,7 @@ pub fn point() {
 /// failure does not need. Returns `false` outside of a simulation, so that a program may keep the call.
 ///
 /// ```
+/// # runtime::sim!();
 /// fn charge() -> Result<(), &'static str> {
 ///     if runtime::sim::fault(0.2) { Err("the bank is closed") } else { Ok(()) }
 /// }
@@ -223,6 +241,7 @@ pub fn fault(probability: f64) -> bool {
 /// How to simulate: the strategy and the limits.
 ///
 /// ```
+/// # runtime::sim!();
 /// use runtime::sim::{Builder, Strategy};
 /// let report = Builder::new().strategy(Strategy::Exhaustive { preemptions: 2 }).explore(1, || {
 ///     let thread = runtime::spawn(|| 1);
@@ -260,6 +279,7 @@ impl Builder {
     /// processor, failures made shorter.
     ///
     /// ```
+    /// # runtime::sim!();
     /// let builder = runtime::sim::Builder::new();
     /// ```
     pub fn new() -> Self {
@@ -269,6 +289,7 @@ impl Builder {
     /// Sets how choices are made.
     ///
     /// ```
+    /// # runtime::sim!();
     /// use runtime::sim::{Builder, Strategy};
     /// let builder = Builder::new().strategy(Strategy::Pct { depth: 3 });
     /// ```
@@ -281,6 +302,7 @@ impl Builder {
     /// choose.
     ///
     /// ```
+    /// # runtime::sim!();
     /// let failure = runtime::sim::Builder::new().max_steps(100).try_explore(1, || loop {
     ///     runtime::yield_now();
     /// });
@@ -294,6 +316,7 @@ impl Builder {
     /// Sets how many OS threads explore at a time.
     ///
     /// ```
+    /// # runtime::sim!();
     /// let builder = runtime::sim::Builder::new().threads(1);
     /// ```
     pub fn threads(mut self, threads: usize) -> Self {
@@ -305,6 +328,7 @@ impl Builder {
     /// depends on something that is not simulated, such as an address of memory.
     ///
     /// ```
+    /// # runtime::sim!();
     /// runtime::sim::Builder::new().check_determinism(true).explore(10, || runtime::yield_now());
     /// ```
     pub fn check_determinism(mut self, check: bool) -> Self {
@@ -315,6 +339,7 @@ impl Builder {
     /// Sets whether the schedule of a failure is made shorter, by some hundred further runs. Each fails too.
     ///
     /// ```
+    /// # runtime::sim!();
     /// let builder = runtime::sim::Builder::new().shrink(false);
     /// ```
     pub fn shrink(mut self, shrink: bool) -> Self {
@@ -325,6 +350,7 @@ impl Builder {
     /// Sets which faults happen by themselves. Default: none.
     ///
     /// ```
+    /// # runtime::sim!();
     /// use runtime::sim::{Builder, Faults};
     /// let builder = Builder::new().faults(Faults::new().partition(0.1));
     /// ```
@@ -340,6 +366,7 @@ impl Builder {
     /// Panics as [`run`](run()) does.
     ///
     /// ```
+    /// # runtime::sim!();
     /// assert_eq!(runtime::sim::Builder::new().run(1, || 7), 7);
     /// ```
     #[track_caller]
@@ -372,6 +399,7 @@ impl Builder {
     /// Panics as [`explore`] does.
     ///
     /// ```
+    /// # runtime::sim!();
     /// let report = runtime::sim::Builder::new().explore(10, || ());
     /// assert_eq!(report.runs(), 10);
     /// ```
@@ -387,6 +415,7 @@ impl Builder {
     /// Returns the failure with the lowest seed.
     ///
     /// ```
+    /// # runtime::sim!();
     /// let failure = runtime::sim::Builder::new().try_explore(10, || panic!("always")).unwrap_err();
     /// assert_eq!((failure.seed(), failure.message()), (0, "always"));
     /// ```
@@ -434,6 +463,7 @@ impl Report {
     /// Returns the number of runs.
     ///
     /// ```
+    /// # runtime::sim!();
     /// assert_eq!(runtime::sim::explore(3, || ()).runs(), 3);
     /// ```
     #[must_use]
@@ -444,6 +474,7 @@ impl Report {
     /// Returns the number of steps of all runs.
     ///
     /// ```
+    /// # runtime::sim!();
     /// assert!(runtime::sim::explore(3, runtime::yield_now).steps() >= 3);
     /// ```
     #[must_use]

@@ -98,7 +98,7 @@ where
 pub fn block_on_local<F: Future>(future: F) -> F::Output {
     let _written = crate::trace::trigger::WaitsUntilWritten;
     #[cfg(feature = "tokio")]
-    let _context = (!sched::park::on_green_thread()).then(crate::tokio::enter);
+    let _context = if sched::park::on_green_thread() { None } else { crate::tokio::enter() };
     sched::block_on::block_on_local(future)
 }
 

@@ -12,8 +12,6 @@
 //! | [`oneshot`], [`watch`], [`broadcast`], [`OnceCell`] | tokio, with the same suffix; [`oneshot::Receiver`] is a future |
 //! | [`LockAsync`], [`RwLockAsync`] | mutexes and reader-writer locks that are awaited: `lock_async`, `read_async`, `write_async` |
 //! | [`WaitGroup`] | `crossbeam-utils` |
-//! | [`singleflight`] | Go: one call for all threads that ask for the same thing at the same time |
-//! | [`Pool`] | Go: objects that are used again, kept for each P |
 //!
 //! # Cancellation and time-outs
 //!
@@ -34,12 +32,10 @@ mod once;
 mod once_cell;
 mod once_lock;
 pub mod oneshot;
-mod pool;
 mod reentrant_mutex;
 mod relock;
 mod rwlock;
 mod semaphore;
-pub mod singleflight;
 mod wait;
 mod wait_group;
 pub mod watch;
@@ -57,7 +53,6 @@ pub use notify::{Notified, Notify};
 pub use once::{Once, OnceState};
 pub use once_cell::{OnceCell, SetError};
 pub use once_lock::OnceLock;
-pub use pool::{Pool, PoolGuard};
 pub use reentrant_mutex::{
     ArcReentrantMutexGuard, MappedReentrantMutexGuard, RawThreadId, ReentrantMutex, ReentrantMutexGuard,
 };

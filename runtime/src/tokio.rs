@@ -1,14 +1,15 @@
 //! Crates that need tokio: its timers, sockets, `spawn`, `spawn_blocking` and signals work in green threads.
 //! (Feature `tokio`.)
 //!
-//! With this feature, every runtime of this crate runs its OS threads within the context of one tokio
-//! runtime, the *reactor*. So `tokio::net`, `tokio::time`, `tokio::spawn` and the crates on top (reqwest,
+//! A runtime with the setting [`tokio`](crate::Builder::tokio) runs its OS threads within the context of one
+//! tokio runtime, the *reactor*. The feature alone changes nothing. So `tokio::net`, `tokio::time`, `tokio::spawn` and the crates on top (reqwest,
 //! sqlx, tonic, axum) work unchanged in futures that this crate polls, and in closures:
 //!
 //! ```
 //! use std::time::Duration;
 //!
-//! let answer = runtime::block_on(async {
+//! let runtime = runtime::Builder::new().tokio(true).build()?;
+//! let answer = runtime.block_on(async {
 //!     tokio::time::sleep(Duration::from_millis(1)).await;
 //!     let on_the_reactor = tokio::spawn(async { 7 });
 //!     // A green thread, beside the task of tokio's.
@@ -17,18 +18,25 @@
 //!     on_the_reactor.await.unwrap()
 //! });
 //! assert_eq!(answer, 7);
+//! # std::io::Result::Ok(())
 //! ```
 //!
-//! A plain OS thread is in that context during [`block_on_local`](crate::block_on_local):
+//! For the default runtime: `#[runtime::main(tokio = true)]`,
+//! [`Builder::build_global`](crate::Builder::build_global), or `RUNTIME_TOKIO=on`.
+//!
+//! A plain OS thread is in that context during [`block_on_local`](crate::block_on_local), if the reactor has
+//! started:
 //!
 //! ```
 //! use std::time::Duration;
+//! runtime::tokio::handle()?; // Starts the reactor.
 //! let mine = std::rc::Rc::new(7);
 //! let answer = runtime::block_on_local(async {
 //!     tokio::time::sleep(Duration::from_millis(1)).await;
 //!     *mine
 //! });
 //! assert_eq!(answer, 7);
+//! # std::io::Result::Ok(())
 //! ```
 //!
 //! # What runs where
@@ -39,7 +47,7 @@
 //! | `tokio::spawn`, and what crates start with it | the reactor's one OS thread |
 //! | `tokio::task::spawn_blocking` | OS threads of tokio's own |
 //!
-//! The reactor starts with the first runtime that is built, and ends with the process. It has one OS thread
+//! The reactor starts with the first runtime that has the setting, or by [`handle`], and ends with the process. It has one OS thread
 //! that polls, and starts more for tasks that block.
 //!
 //! # Calls of this crate in tokio's tasks
@@ -139,7 +147,7 @@ pub(crate) fn start() -> io::Result<()> {
             .enable_all()
             .build()?;
         sched::set_around_park(park_in_place);
-        sched::set_other_budget(OtherBudget { apart, renew, begin: || in_context(&mut || ()) });
+        sched::set_other_budget(OtherBudget { apart, renew });
         assert!(REACTOR.set(reactor).is_ok(), "the lock lets one caller in");
     }
     Ok(())
@@ -184,10 +192,10 @@ fn renew() {
     }
 }
 
-/// Enters the reactor's context on a plain OS thread, until the result is dropped there. Panics if the
-/// reactor cannot be started.
-pub(crate) fn enter() -> ::tokio::runtime::EnterGuard<'static> {
-    handle().unwrap_or_else(|error| panic!("cannot start tokio's reactor: {error}")).enter()
+/// Enters the reactor's context on a plain OS thread, until the result is dropped there. Does nothing if there
+/// is no reactor.
+pub(crate) fn enter() -> Option<::tokio::runtime::EnterGuard<'static>> {
+    REACTOR.get().map(Runtime::enter)
 }
 
 /// Parks a plain OS thread by `park`. A worker of the reactor lets the other tasks go on meanwhile.
@@ -217,8 +225,11 @@ mod tests {
 
     const MILLI: Duration = Duration::from_millis(1);
 
-    /// Runs `f` on an OS thread. Panics if it has not ended within ten seconds.
+    /// Runs `f` on an OS thread. Panics if it has not ended within ten seconds. The default runtime is in the
+    /// reactor's context.
     fn ends(f: impl FnOnce() + Send + 'static) {
+        static GLOBAL: std::sync::Once = std::sync::Once::new();
+        GLOBAL.call_once(|| crate::Builder::new().tokio(true).build_global().unwrap());
         let (over, ended) = mpsc::channel();
         std::thread::spawn(move || {
             f();
@@ -278,7 +289,7 @@ mod tests {
     #[test]
     fn no_budget_of_a_poll_is_left_behind() {
         ends(|| {
-            let runtime = crate::Builder::new().procs(1).build().unwrap();
+            let runtime = crate::Builder::new().procs(1).tokio(true).build().unwrap();
             runtime.block_on(|| {
                 // The first parks within its poll, without a budget; the second ends its poll meanwhile.
                 let first = crate::spawn(async {

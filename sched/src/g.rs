@@ -16,11 +16,7 @@ pub(crate) mod budget;
 pub(crate) mod contexts;
 pub(crate) mod ids;
 pub(crate) mod joiner;
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(feature = "sanitizer")
-))]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan)))]
 pub(crate) mod layout;
 pub(crate) mod life;
 pub(crate) mod list;

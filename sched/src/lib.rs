@@ -230,7 +230,7 @@ pub use wait::{due, locks, queue};
 #[cfg(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(feature = "sanitizer"),
+    not(asan),
     not(loom)
 ))]
 pub use watch::profile::{Sampled, Sampler};

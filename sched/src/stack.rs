@@ -37,17 +37,9 @@ pub mod last_dump;
 pub(crate) mod overflow;
 pub(crate) mod pool;
 // Elsewhere a dump shows no stacks. AddressSanitizer would report the reads of other frames.
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(feature = "sanitizer")
-))]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan)))]
 pub(crate) mod saved;
-#[cfg(not(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(feature = "sanitizer")
-)))]
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan))))]
 #[path = "stack/saved_nowhere.rs"]
 pub(crate) mod saved;
 pub(crate) mod shortage;

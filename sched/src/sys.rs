@@ -45,11 +45,7 @@ pub(crate) mod catch_panic;
 pub mod default_effect;
 pub mod fork;
 pub(crate) mod message;
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(feature = "sanitizer")
-))]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan)))]
 pub(crate) mod peek;
 pub(crate) mod preempt;
 pub mod privileges;

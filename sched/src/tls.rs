@@ -37,19 +37,14 @@
 
 #![allow(unsafe_code)]
 
-#[cfg(all(
-    target_os = "linux",
-    target_env = "gnu",
-    target_arch = "x86_64",
-    not(any(miri, tsan, feature = "sanitizer"))
-))]
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(any(miri, tsan, asan))))]
 #[path = "tls/glibc.rs"]
 mod block;
 #[cfg(not(all(
     target_os = "linux",
     target_env = "gnu",
     target_arch = "x86_64",
-    not(any(miri, tsan, feature = "sanitizer"))
+    not(any(miri, tsan, asan))
 )))]
 #[path = "tls/absent.rs"]
 mod block;

@@ -1,26 +1,14 @@
 //! What looks at the scheduler from outside: sysmon, the metrics, the dump.
 
 pub(crate) mod await_stacks;
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(feature = "sanitizer")
-))]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan)))]
 pub(crate) mod debugger;
-#[cfg(not(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(feature = "sanitizer")
-)))]
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan))))]
 #[path = "watch/no_debugger.rs"]
 pub(crate) mod debugger;
 pub(crate) mod dump;
 #[cfg_attr(
-    not(all(
-        target_os = "linux",
-        any(target_arch = "x86_64", target_arch = "aarch64"),
-        not(feature = "sanitizer")
-    )),
+    not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan))),
     path = "watch/no_memory.rs"
 )]
 pub mod memory;
@@ -28,19 +16,11 @@ pub(crate) mod metrics;
 pub(crate) mod monitor;
 pub(crate) mod outside;
 mod plan;
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(feature = "sanitizer")
-))]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan)))]
 pub(crate) mod profile;
 mod ready;
 pub mod recorder;
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(feature = "sanitizer")
-))]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan)))]
 mod samples;
 pub(crate) mod spawn_stacks;
 pub(crate) mod sysmon;

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
-/// The name of a test, the programs that the test runs beside the example, and its body.
+/// The name of a test, the programs that the test runs beside the example (and [`NEEDS_HYPER`]), and its body.
 pub(crate) type Test = (&'static str, &'static [&'static str], fn());
 
 /// Runs the tests that the command line asks for. The standard harness cannot ignore a test at run time.
@@ -30,7 +30,11 @@ pub(crate) fn run(tests: &'static [Test]) {
 
 /// Runs `test` if `programs` are installed. Otherwise the test is ignored, or fails if `CI` is `true`.
 pub(crate) fn run_if_installed(programs: &[&str], test: fn()) -> Result<Completion, Failed> {
-    let missing: Vec<&str> = programs.iter().copied().filter(|program| !is_installed(program)).collect();
+    if programs.contains(&NEEDS_HYPER) && cfg!(not(feature = "hyper")) {
+        return Ok(Completion::ignored_with(format!("needs {NEEDS_HYPER}: add `--features hyper`")));
+    }
+    let programs = programs.iter().copied().filter(|&program| program != NEEDS_HYPER);
+    let missing: Vec<&str> = programs.filter(|program| !is_installed(program)).collect();
     if missing.is_empty() {
         test();
         return Ok(Completion::Completed);
@@ -41,6 +45,10 @@ pub(crate) fn run_if_installed(programs: &[&str], test: fn()) -> Result<Completi
     }
     Ok(Completion::ignored_with(reason))
 }
+
+/// What a test names that needs the example `hyper`. `ci/features.sh` runs these tests; without the feature they
+/// would compile the runtime once more.
+pub(crate) const NEEDS_HYPER: &str = "the feature `hyper` of this package";
 
 /// True if a directory of `PATH` has a file named `program`.
 pub(crate) fn is_installed(program: &str) -> bool {
@@ -56,10 +64,9 @@ const OWN_FEATURES: [(&str, bool); 4] = [
     ("tracing", cfg!(feature = "tracing")),
 ];
 
-/// Builds an example with the features that it needs and those of this test program, so that the test does
-/// not run an old build. With `EXAMPLES_BUILT=true` all examples have just been built by the caller. Returns
-/// the path of the example's program.
-pub(crate) fn build(example: &str, features: &[&str]) -> PathBuf {
+/// Builds an example with the features of this test program, so that the test does not run an old build. With
+/// `EXAMPLES_BUILT=true` all examples have just been built by the caller. Returns the path of the program.
+pub(crate) fn build(example: &str) -> PathBuf {
     let directory = std::env::current_exe().expect("this test").with_file_name("..");
     if std::env::var("EXAMPLES_BUILT").is_ok_and(|built| built == "true") {
         return directory.join("examples").join(example);
@@ -68,7 +75,7 @@ pub(crate) fn build(example: &str, features: &[&str]) -> PathBuf {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--quiet", "-p", "examples", "--example", example]);
     let own = OWN_FEATURES.iter().filter_map(|(feature, is_on)| is_on.then_some(feature));
-    cargo.args(own.chain(features).flat_map(|feature| ["--features", feature]));
+    cargo.args(own.flat_map(|feature| ["--features", feature]));
     let built = cargo.args(release.then_some("--release")).status().expect("cargo");
     assert!(built.success(), "{example} is not built");
     directory.join("examples").join(example)
@@ -85,16 +92,12 @@ pub(crate) struct Server {
 impl Server {
     /// Builds the example and starts it on a free port of loopback.
     pub(crate) fn start(example: &str, more: &[&str]) -> Server {
-        Server::start_with(example, &[], more)
-    }
-
-    pub(crate) fn start_with(example: &str, features: &[&str], more: &[&str]) -> Server {
-        Server::launch(Command::new(build(example, features)), example, more)
+        Server::launch(Command::new(build(example)), example, more)
     }
 
     /// Starts a server that gives a client half a second for a request.
     pub(crate) fn start_hasty(example: &str, more: &[&str]) -> Server {
-        let mut command = Command::new(build(example, &[]));
+        let mut command = Command::new(build(example));
         command.env("EXAMPLE_REQUEST_MS", "500");
         Server::launch(command, example, more)
     }

@@ -10,7 +10,7 @@ use syn::{Error, Expr, ExprLit, Lit, Path, Result, Token, parse_quote};
 use crate::Kind;
 
 /// The methods of `runtime::Builder` that an argument may call.
-const SETTINGS: [&str; 8] = [
+const SETTINGS: [&str; 9] = [
     "procs",
     "migration",
     "thread_locals",
@@ -19,6 +19,7 @@ const SETTINGS: [&str; 8] = [
     "blocking_threads",
     "sysmon",
     "thread_name",
+    "tokio",
 ];
 
 /// The methods of `runtime::sim::Builder` that an argument may call, of a test with `sim`.

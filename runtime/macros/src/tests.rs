@@ -32,7 +32,7 @@ const MAIN: &str = "fn main() {}";
 
 #[test]
 fn arguments_are_refused_where_they_are_wrong() {
-    let all = "`procs`, `migration`, `thread_locals`, `stack_size`, `max_threads`, `blocking_threads`, `sysmon`, `thread_name`, ";
+    let all = "`procs`, `migration`, `thread_locals`, `stack_size`, `max_threads`, `blocking_threads`, `sysmon`, `thread_name`, `tokio`, ";
     let unknown = format!("`threads` is no argument of `#[runtime::main]`: it has {all}`crate`");
     refused(Kind::Main, "procs = 2, threads = 4", MAIN, &unknown, "threads");
     let unknown =

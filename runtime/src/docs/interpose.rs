@@ -1,20 +1,23 @@
-//! The feature `interpose`: blocking calls of libc park green threads, in crates and C libraries that know
-//! nothing of this runtime.
+//! The line `runtime::interpose!();` (feature `interpose`): blocking calls of libc park green threads, in
+//! crates and C libraries that know nothing of this runtime.
 //!
-//! With the feature, the program defines `read`, `recv`, `poll` and the other functions below itself, in the
-//! place of libc's. A call on a green thread that would block parks the green thread, and its OS thread runs
+//! A program with the line defines `read`, `recv`, `poll` and the other functions below itself, in the place
+//! of libc's. The feature alone changes nothing: a dependency that turns it on leaves the program as it is.
+//! (The line belongs in the program, as a `#[global_allocator]` does. In a library it has an effect only if
+//! the linker takes that file of the library.) A call on a green thread that would block parks the green thread, and its OS thread runs
 //! others. So 1,000 green threads may each wait in an unmodified `ureq`, `redis`, libpq or libcurl, on a
 //! handful of OS threads:
 //!
-//! ```
+//! ```standalone_crate
 //! use std::io::{Read, Write};
 //! use std::os::unix::net::UnixStream; // std's, not this crate's
 //!
+#![cfg_attr(feature = "interpose", doc = "runtime::interpose!();\n")]
 //! runtime::block_on(|| {
 //!     let (mut ours, mut theirs) = UnixStream::pair().unwrap();
 //!     let reader = runtime::spawn(move || {
 //!         let mut bytes = [0; 5];
-//!         theirs.read_exact(&mut bytes).unwrap(); // With the feature this parks; without, it blocks its OS thread.
+//!         theirs.read_exact(&mut bytes).unwrap(); // Parks. Without the line it blocks its OS thread.
 //!         bytes
 //!     });
 //!     std::thread::sleep(std::time::Duration::from_millis(1)); // So does this.
@@ -23,7 +26,7 @@
 //! });
 //! ```
 //!
-//! The feature is young: read the [hazards](#hazards) first. It has an effect on Linux with glibc, on x86-64
+//! Interposition is young: read the [hazards](#hazards) first. It has an effect on Linux with glibc, on x86-64
 //! and AArch64. (It has been run on x86-64.) Elsewhere it does nothing. Without it such calls block their OS
 //! thread, which is [rescued](super::blocking).
 //!

@@ -23,6 +23,7 @@
 //! | `RUNTIME_MEASURE_ALL` | `on`, `off` | `off` | [`measure_all`](crate::Builder::measure_all) |
 //! | `RUNTIME_AWAIT_STACKS` | `on`, `off` | `off` | [`await_stacks`](crate::Builder::await_stacks) |
 //! | `RUNTIME_SPAWN_STACKS` | a number from 0 | 0 | [`spawn_stacks`](crate::Builder::spawn_stacks) |
+//! | `RUNTIME_TOKIO` | `on`, `off` | `off` | `Builder::tokio` (feature `tokio`) |
 //! | `RUNTIME_THREAD_NAME` | a name | `green` | [`thread_name`](crate::Builder::thread_name) |
 //! | `RUNTIME_DUMP` | `QUIT`, `HUP`, `USR1`, `USR2` | no dump | [`dump_on`](crate::Builder::dump_on) |
 //! | `RUNTIME_DEADLOCK` | a number of milliseconds from 1 | no search | [`find_deadlocks`](crate::Builder::find_deadlocks) |

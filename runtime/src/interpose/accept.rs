@@ -17,8 +17,7 @@ static LOCKS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int {
+pub unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int {
     // SAFETY: the caller's arguments.
     unsafe { accept4(fd, address, len, 0) }
 }
@@ -27,8 +26,7 @@ pub(super) unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, len: *
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn accept4(
+pub unsafe extern "C" fn accept4(
     fd: c_int,
     address: *mut sockaddr,
     len: *mut socklen_t,

@@ -23,8 +23,7 @@ fn check(fits: bool) {
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn __read_chk(fd: c_int, buf: *mut c_void, count: size_t, size: size_t) -> ssize_t {
+pub unsafe extern "C" fn __read_chk(fd: c_int, buf: *mut c_void, count: size_t, size: size_t) -> ssize_t {
     check(count <= size);
     // SAFETY: the caller's arguments.
     unsafe { read(fd, buf, count) }
@@ -34,8 +33,7 @@ unsafe extern "C" fn __read_chk(fd: c_int, buf: *mut c_void, count: size_t, size
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn __recv_chk(
+pub unsafe extern "C" fn __recv_chk(
     fd: c_int,
     buf: *mut c_void,
     len: size_t,
@@ -51,8 +49,7 @@ unsafe extern "C" fn __recv_chk(
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn __recvfrom_chk(
+pub unsafe extern "C" fn __recvfrom_chk(
     fd: c_int,
     buf: *mut c_void,
     len: size_t,
@@ -70,8 +67,7 @@ unsafe extern "C" fn __recvfrom_chk(
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn __poll_chk(
+pub unsafe extern "C" fn __poll_chk(
     fds: *mut pollfd,
     count: nfds_t,
     milliseconds: c_int,
@@ -86,8 +82,7 @@ pub(super) unsafe extern "C" fn __poll_chk(
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn __ppoll_chk(
+pub unsafe extern "C" fn __ppoll_chk(
     fds: *mut pollfd,
     count: nfds_t,
     time: *const timespec,

@@ -10,8 +10,7 @@ use super::{fd, finish, process};
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn close(descriptor: c_int) -> c_int {
+pub unsafe extern "C" fn close(descriptor: c_int) -> c_int {
     // SAFETY: the caller's descriptor.
     let result = unsafe { call!(libc::SYS_close, descriptor) };
     ends(descriptor);
@@ -22,8 +21,7 @@ pub(super) unsafe extern "C" fn close(descriptor: c_int) -> c_int {
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     // SAFETY: the caller's descriptors.
     let result = unsafe { call!(libc::SYS_close_range, first, last, flags) };
     // With flags the descriptors stay open, or the calling thread gets descriptors of its own first.
@@ -37,8 +35,7 @@ unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn closefrom(first: c_int) {
+pub unsafe extern "C" fn closefrom(first: c_int) {
     let first = c_uint::try_from(first).unwrap_or(0);
     // SAFETY: the caller's descriptors.
     if unsafe { call!(libc::SYS_close_range, first, c_uint::MAX, 0) } < 0 {
@@ -58,8 +55,7 @@ unsafe extern "C" fn closefrom(first: c_int) {
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
+pub unsafe extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
     if old == new {
         // Changes nothing. `dup3`, the system call of all processors, refuses it.
         let flags = raw::descriptor_flags(old);
@@ -73,8 +69,7 @@ pub(super) unsafe extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
+pub unsafe extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
     // SAFETY: the caller's descriptors.
     let result = unsafe { call!(libc::SYS_dup3, old, new, flags) };
     if result >= 0 {

@@ -13,8 +13,7 @@ use super::{error, finish, may_park};
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
+pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
     // SAFETY: the caller's arguments.
     let block = || unsafe { call!(libc::SYS_connect, fd, address, len) };
     // SAFETY: an address that is not null begins with its family.

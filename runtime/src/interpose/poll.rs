@@ -20,8 +20,7 @@ const NO_TIME: timespec = timespec { tv_sec: 0, tv_nsec: 0 };
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, milliseconds: c_int) -> c_int {
+pub unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, milliseconds: c_int) -> c_int {
     let time = u64::try_from(milliseconds).ok().map(Duration::from_millis);
     // SAFETY: the caller's arguments.
     finish(unsafe { poll_for(fds, count, time) }) as c_int
@@ -31,8 +30,7 @@ pub(super) unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, millisecon
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn ppoll(
+pub unsafe extern "C" fn ppoll(
     fds: *mut pollfd,
     count: nfds_t,
     time: *const timespec,
@@ -144,8 +142,7 @@ fn look_and_wait(
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn epoll_wait(
+pub unsafe extern "C" fn epoll_wait(
     epoll: c_int,
     events: *mut epoll_event,
     most: c_int,
@@ -175,8 +172,7 @@ fn epoll_events(events: i16) -> u32 {
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn select(
+pub unsafe extern "C" fn select(
     count: c_int,
     read: *mut fd_set,
     write: *mut fd_set,

@@ -19,8 +19,7 @@ const NEVER_WAITS: c_int = libc::MSG_DONTWAIT | libc::MSG_ERRQUEUE | libc::MSG_O
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn read(fd: c_int, buf: *mut c_void, count: size_t) -> ssize_t {
+pub unsafe extern "C" fn read(fd: c_int, buf: *mut c_void, count: size_t) -> ssize_t {
     // A read of nothing never waits, but a receipt of nothing does.
     if count > 0 && may_park(fd) {
         // SAFETY: the caller's arguments.
@@ -53,8 +52,7 @@ unsafe extern "C" fn read_here(fd: c_int, buf: *mut c_void, count: size_t) -> ss
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
+pub unsafe extern "C" fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: the caller's arguments.
     let block = || unsafe { call!(libc::SYS_readv, fd, iov, count) };
     // SAFETY: the caller's list, whose length was checked.
@@ -82,8 +80,7 @@ pub(super) unsafe extern "C" fn readv(fd: c_int, iov: *const iovec, count: c_int
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn preadv2(
+pub unsafe extern "C" fn preadv2(
     fd: c_int,
     iov: *const iovec,
     count: c_int,
@@ -102,8 +99,7 @@ unsafe extern "C" fn preadv2(
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn preadv64v2(
+pub unsafe extern "C" fn preadv64v2(
     fd: c_int,
     iov: *const iovec,
     count: c_int,
@@ -118,8 +114,7 @@ unsafe extern "C" fn preadv64v2(
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn recv(fd: c_int, buf: *mut c_void, len: size_t, flags: c_int) -> ssize_t {
+pub unsafe extern "C" fn recv(fd: c_int, buf: *mut c_void, len: size_t, flags: c_int) -> ssize_t {
     // SAFETY: the caller's arguments.
     unsafe { recvfrom(fd, buf, len, flags, ptr::null_mut(), ptr::null_mut()) }
 }
@@ -128,8 +123,7 @@ pub(super) unsafe extern "C" fn recv(fd: c_int, buf: *mut c_void, len: size_t, f
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn recvfrom(
+pub unsafe extern "C" fn recvfrom(
     fd: c_int,
     buf: *mut c_void,
     len: size_t,
@@ -168,8 +162,7 @@ unsafe extern "C" fn receive_here(
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
+pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: the caller's arguments.
     let block = || unsafe { call!(libc::SYS_recvmsg, fd, message, flags) };
     if flags & NEVER_WAITS != 0 || !may_park(fd) || message.is_null() {

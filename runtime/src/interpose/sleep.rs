@@ -19,8 +19,7 @@ use super::{error, finish, process};
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn nanosleep(time: *const timespec, left: *mut timespec) -> c_int {
+pub unsafe extern "C" fn nanosleep(time: *const timespec, left: *mut timespec) -> c_int {
     // SAFETY: the caller's arguments.
     let block = || unsafe { call!(libc::SYS_nanosleep, time, left) };
     // SAFETY: the caller's pointer.
@@ -36,8 +35,7 @@ pub(super) unsafe extern "C" fn nanosleep(time: *const timespec, left: *mut time
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn clock_nanosleep(
+pub unsafe extern "C" fn clock_nanosleep(
     clock: clockid_t,
     flags: c_int,
     time: *const timespec,
@@ -60,8 +58,7 @@ pub(super) unsafe extern "C" fn clock_nanosleep(
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn usleep(micros: useconds_t) -> c_int {
+pub unsafe extern "C" fn usleep(micros: useconds_t) -> c_int {
     let time = Duration::from_micros(micros.into());
     finish(if foreign::is_user_code() { sleep_for(time) } else { block(time).0 }) as c_int
 }
@@ -71,8 +68,7 @@ pub(super) unsafe extern "C" fn usleep(micros: useconds_t) -> c_int {
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn sleep(seconds: c_uint) -> c_uint {
+pub unsafe extern "C" fn sleep(seconds: c_uint) -> c_uint {
     let time = Duration::from_secs(seconds.into());
     if foreign::is_user_code() {
         sleep_for(time);
@@ -90,8 +86,7 @@ pub(super) unsafe extern "C" fn sleep(seconds: c_uint) -> c_uint {
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn thrd_sleep(time: *const timespec, left: *mut timespec) -> c_int {
+pub unsafe extern "C" fn thrd_sleep(time: *const timespec, left: *mut timespec) -> c_int {
     const INTERRUPTED: c_int = libc::EINTR;
     // SAFETY: the caller's arguments.
     match unsafe { clock_nanosleep(libc::CLOCK_REALTIME, 0, time, left) } {

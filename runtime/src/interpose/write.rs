@@ -20,8 +20,7 @@ const GOES_ON: c_int = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn write(fd: c_int, buf: *const c_void, count: size_t) -> ssize_t {
+pub unsafe extern "C" fn write(fd: c_int, buf: *const c_void, count: size_t) -> ssize_t {
     if may_park(fd) {
         // SAFETY: the caller's arguments.
         return unsafe { write_here(fd, buf, count) };
@@ -53,8 +52,7 @@ unsafe extern "C" fn write_here(fd: c_int, buf: *const c_void, count: size_t) ->
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn writev(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
+pub unsafe extern "C" fn writev(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: the caller's arguments.
     let block = || unsafe { call!(libc::SYS_writev, fd, iov, count) };
     if !may_park(fd) || !(1..=libc::UIO_MAXIOV).contains(&count) {
@@ -79,8 +77,7 @@ pub(super) unsafe extern "C" fn writev(fd: c_int, iov: *const iovec, count: c_in
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn pwritev2(
+pub unsafe extern "C" fn pwritev2(
     fd: c_int,
     iov: *const iovec,
     count: c_int,
@@ -99,8 +96,7 @@ unsafe extern "C" fn pwritev2(
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn pwritev64v2(
+pub unsafe extern "C" fn pwritev64v2(
     fd: c_int,
     iov: *const iovec,
     count: c_int,
@@ -115,8 +111,7 @@ unsafe extern "C" fn pwritev64v2(
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn send(fd: c_int, buf: *const c_void, len: size_t, flags: c_int) -> ssize_t {
+pub unsafe extern "C" fn send(fd: c_int, buf: *const c_void, len: size_t, flags: c_int) -> ssize_t {
     // SAFETY: the caller's arguments.
     unsafe { sendto(fd, buf, len, flags, ptr::null(), 0) }
 }
@@ -125,8 +120,7 @@ pub(super) unsafe extern "C" fn send(fd: c_int, buf: *const c_void, len: size_t,
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn sendto(
+pub unsafe extern "C" fn sendto(
     fd: c_int,
     buf: *const c_void,
     len: size_t,
@@ -165,8 +159,7 @@ unsafe extern "C" fn send_here(
 ///
 /// # Safety
 /// As libc's.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
     // SAFETY: the caller's arguments.
     let block = || unsafe { call!(libc::SYS_sendmsg, fd, message, flags) };
     if flags & libc::MSG_DONTWAIT != 0 || !may_park(fd) || message.is_null() {

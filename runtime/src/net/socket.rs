@@ -18,7 +18,6 @@ use super::source::Sourced;
 pub(crate) struct Socket<S: Source> {
     shared: Arc<Shared<S>>,
     /// The waits of futures that use this clone.
-    #[cfg(feature = "poll-io")]
     pub(crate) pending: [super::registration::Pending; 2],
 }
 
@@ -138,11 +137,7 @@ impl<S: Sourced> Socket<S> {
     }
 
     fn of(shared: Arc<Shared<S>>) -> Self {
-        Socket {
-            shared,
-            #[cfg(feature = "poll-io")]
-            pending: Default::default(),
-        }
+        Socket { shared, pending: Default::default() }
     }
 
     /// Returns another handle to the same socket.

@@ -57,6 +57,7 @@ pub struct Builder {
     thread_name: Option<String>,
     migration: Option<Migration>,
     thread_locals: Option<ThreadLocals>,
+    tokio: Option<bool>,
     #[cfg(feature = "sim")]
     simulation: Option<Arc<dyn sched::simulation::Simulation>>,
 }
@@ -442,6 +443,28 @@ impl Builder {
         self
     }
 
+    /// Sets whether tokio's crates work in this runtime's green threads: its OS threads then run in the context
+    /// of [tokio's reactor](crate::tokio), which starts with the first such runtime. The default is `false`, or
+    /// the environment variable `RUNTIME_TOKIO`. (Feature `tokio`, which changes nothing by itself.)
+    ///
+    /// A [deadlock](crate::docs::deadlock) is not reported any more once the reactor has started, because the
+    /// reactor might wake any green thread.
+    ///
+    /// # Errors
+    ///
+    /// [`build`](Builder::build) fails if the reactor cannot be started: no descriptors, or no threads.
+    ///
+    /// ```
+    /// let runtime = runtime::Builder::new().tokio(true).build()?;
+    /// runtime.block_on(async { tokio::time::sleep(std::time::Duration::from_millis(1)).await });
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[cfg(feature = "tokio")]
+    pub fn tokio(mut self, on: bool) -> Self {
+        self.tokio = Some(on);
+        self
+    }
+
     /// Lets `signal`, such as [`SIGQUIT`](crate::signal::SIGQUIT), write a dump of all green threads to
     /// stderr, as [`dump()`](crate::dump()) does. The program goes on. The default is no signal, or the
     /// environment variable `RUNTIME_DUMP`: `QUIT`, `HUP`, `USR1` or `USR2`.
@@ -562,7 +585,7 @@ impl Builder {
             target_env = "gnu",
             any(target_arch = "x86_64", target_arch = "aarch64")
         ))]
-        crate::interpose::link();
+        crate::interpose::note();
         let sysmon = or_else(self.sysmon, || environment::switch("RUNTIME_SYSMON"), || true)?;
         #[cfg(unix)]
         let dump_on = match self.dump_on {
@@ -710,7 +733,7 @@ impl Builder {
             .flatten(),
             strict: migration == Migration::BeforeStart,
             own_locals: thread_locals == ThreadLocals::OfGreenThread,
-            around_thread: around_thread()?,
+            around_thread: around_thread(self.tokio)?,
             #[cfg(feature = "sim")]
             simulation: self.simulation,
             attached: bounded::places(blocking_threads),
@@ -738,10 +761,12 @@ fn or_else<T>(
 }
 
 /// Returns what surrounds the runtime's OS threads. It must exist before the first of them.
-fn around_thread() -> io::Result<Option<Around>> {
+fn around_thread(tokio: Option<bool>) -> io::Result<Option<Around>> {
     #[cfg(feature = "tokio")]
-    return crate::tokio::start().map(|()| Some(crate::tokio::in_context as Around));
-    #[cfg(not(feature = "tokio"))]
+    if or_else(tokio, || environment::switch("RUNTIME_TOKIO"), || false)? {
+        return crate::tokio::start().map(|()| Some(crate::tokio::in_context as Around));
+    }
+    let _ = tokio;
     Ok(None)
 }
 

@@ -5,6 +5,7 @@
 //! simulation every access is sequentially consistent.
 //!
 //! ```
+//! # runtime::sim!();
 //! use runtime::sim::atomic::{AtomicUsize, Ordering::Relaxed};
 //! use std::sync::Arc;
 //!
@@ -31,6 +32,7 @@ use sched::simulation::point;
 /// A fence, which is a point of choice.
 ///
 /// ```
+/// # runtime::sim!();
 /// runtime::sim::atomic::fence(runtime::sim::atomic::Ordering::SeqCst);
 /// ```
 pub fn fence(order: Ordering) {
@@ -43,6 +45,7 @@ macro_rules! common {
         #[doc = concat!("As [`std::sync::atomic::", stringify!($name), "`]; each access is a point of choice.")]
         ///
         /// ```
+        /// # runtime::sim!();
         #[doc = concat!("use runtime::sim::atomic::{", stringify!($name), ", Ordering::SeqCst};")]
         #[doc = concat!("let value = ", stringify!($name), "::new(", $first, ");")]
         #[doc = concat!("assert_eq!(value.swap(", $other, ", SeqCst), ", $first, ");")]

@@ -1,5 +1,5 @@
-//! `clock`: the process's `clock_gettime`, `getrandom` and `pthread_create` are defined here, in the place of
-//! libc's. On an M of a simulation they answer from the simulation; elsewhere they call libc's.
+//! `clock`: `clock_gettime`, `getrandom` and `pthread_create`, in the place of libc's in a program with the line
+//! `runtime::sim!()` (`crate::hooks`). On an M of a simulation they answer from the simulation; elsewhere they call libc's.
 //!
 //! So `std::time::Instant`, `SystemTime`, the keys of `HashMap`s and the crate `getrandom` are simulated, in
 //! code of others too.
@@ -74,8 +74,7 @@ pub(super) fn monotonic() -> u64 {
 ///
 /// # Safety
 /// `time` points to a place for the time.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut libc::timespec) -> c_int {
+pub unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut libc::timespec) -> c_int {
     let ns = match clock {
         libc::CLOCK_MONOTONIC
         | libc::CLOCK_MONOTONIC_RAW
@@ -100,6 +99,16 @@ fn date(by: &dyn simulation::Simulation) -> u64 {
     world.map_or(0, |world| date_on(world.network(), simulation::node()))
 }
 
+/// Returns `true` if the process's clock is that of the caller's simulation: the program has the line
+/// `runtime::sim!()`.
+pub(super) fn is_simulated() -> bool {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the place is the caller's own.
+    let done = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    let ns = time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64;
+    done == 0 && simulation::with(|by| by.now()) == Some(ns)
+}
+
 /// Returns the date on the node of the caller, in ns after 1970; `None` outside of a simulation.
 pub(super) fn date_here() -> Option<u64> {
     simulation::with(date)
@@ -114,8 +123,7 @@ pub(super) fn date_on(network: &super::network::Network, node: u32) -> u64 {
 ///
 /// # Safety
 /// `bytes` points to a place for `len` bytes.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn getrandom(bytes: *mut c_void, len: usize, flags: u32) -> isize {
+pub unsafe extern "C" fn getrandom(bytes: *mut c_void, len: usize, flags: u32) -> isize {
     if !simulation::is_here() {
         // SAFETY: libc's function of this name has this type; the caller's arguments are passed on.
         return unsafe { mem::transmute::<*mut c_void, GetRandom>(GETRANDOM.get())(bytes, len, flags) };
@@ -133,8 +141,7 @@ pub(super) unsafe extern "C" fn getrandom(bytes: *mut c_void, len: usize, flags:
 ///
 /// # Safety
 /// As of libc's function.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn pthread_create(
+pub unsafe extern "C" fn pthread_create(
     thread: *mut libc::pthread_t,
     attributes: *const libc::pthread_attr_t,
     start: Start,
@@ -150,14 +157,4 @@ pub(super) unsafe extern "C" fn pthread_create(
             thread, attributes, start, argument,
         )
     }
-}
-
-/// Makes the linker take the functions: it leaves out a library of which the program uses nothing.
-pub(super) fn link() {
-    type Functions = [*const (); 3];
-    let functions: Functions =
-        [clock_gettime as *const (), getrandom as *const (), pthread_create as *const ()];
-    std::hint::black_box(functions);
-    super::disk::link();
-    super::escapes::link();
 }

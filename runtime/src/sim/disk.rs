@@ -38,7 +38,7 @@ use sched::{Cancel, Outcome, Why, simulation};
 
 pub(crate) use calls::*;
 pub(crate) use file::{File, Flags};
-pub(super) use metadata::link;
+pub use metadata::statx;
 pub use quality::Quality;
 
 use super::network::Network;

@@ -1,8 +1,9 @@
-//! `escapes`: functions of libc by which a program would get out of a simulation. They are defined here, in
-//! the place of libc's, as those of `clock.rs` are. Each either answers from the simulation, or names itself
+//! `escapes`: functions of libc by which a program would get out of a simulation, in the place of libc's as
+//! those of `clock.rs` are. Each either answers from the simulation, or names itself
 //! in the failure of the run.
 //!
-//! The feature `interpose` has functions of its own for sleeps and for futexes: green threads park in these.
+//! A program with `runtime::interpose!(sim)` has other functions for sleeps and for futexes: green threads park
+//! in these.
 
 #![allow(unsafe_code)]
 
@@ -18,6 +19,8 @@ static OPEN64: Real = Real::new(c"open64");
 static GETTIMEOFDAY: Real = Real::new(c"gettimeofday");
 static TIME: Real = Real::new(c"time");
 static GETENTROPY: Real = Real::new(c"getentropy");
+static CLOCK_NANOSLEEP: Real = Real::new(c"clock_nanosleep");
+static NANOSLEEP: Real = Real::new(c"nanosleep");
 
 type Open = unsafe extern "C" fn(*const c_char, c_int, libc::mode_t) -> c_int;
 type GetTimeOfDay = unsafe extern "C" fn(*mut libc::timeval, *mut c_void) -> c_int;
@@ -45,8 +48,7 @@ unsafe fn check_path(path: *const c_char) {
 ///
 /// # Safety
 /// As of libc's function.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int {
+pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int {
     // SAFETY: libc's function of this name takes these arguments, which are the caller's.
     unsafe {
         check_path(path);
@@ -58,8 +60,7 @@ pub(super) unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: li
 ///
 /// # Safety
 /// As of libc's function.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int {
+pub unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int {
     // SAFETY: libc's function of this name takes these arguments, which are the caller's.
     unsafe {
         check_path(path);
@@ -71,8 +72,7 @@ pub(super) unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: 
 ///
 /// # Safety
 /// As of libc's function.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn gettimeofday(time: *mut libc::timeval, zone: *mut c_void) -> c_int {
+pub unsafe extern "C" fn gettimeofday(time: *mut libc::timeval, zone: *mut c_void) -> c_int {
     let Some(ns) = clock::date_here() else {
         // SAFETY: libc's function of this name has this type; the caller's arguments are passed on.
         return unsafe { mem::transmute::<*mut c_void, GetTimeOfDay>(GETTIMEOFDAY.get())(time, zone) };
@@ -92,8 +92,7 @@ pub(super) unsafe extern "C" fn gettimeofday(time: *mut libc::timeval, zone: *mu
 ///
 /// # Safety
 /// As of libc's function.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn time(to: *mut libc::time_t) -> libc::time_t {
+pub unsafe extern "C" fn time(to: *mut libc::time_t) -> libc::time_t {
     let Some(ns) = clock::date_here() else {
         // SAFETY: libc's function of this name has this type; the caller's argument is passed on.
         return unsafe { mem::transmute::<*mut c_void, Time>(TIME.get())(to) };
@@ -110,8 +109,7 @@ pub(super) unsafe extern "C" fn time(to: *mut libc::time_t) -> libc::time_t {
 ///
 /// # Safety
 /// `bytes` points to a place for `len` bytes.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn getentropy(bytes: *mut c_void, len: usize) -> c_int {
+pub unsafe extern "C" fn getentropy(bytes: *mut c_void, len: usize) -> c_int {
     if !simulation::is_here() {
         // SAFETY: libc's function of this name has this type; the caller's arguments are passed on.
         return unsafe { mem::transmute::<*mut c_void, GetEntropy>(GETENTROPY.get())(bytes, len) };
@@ -121,80 +119,44 @@ pub(super) unsafe extern "C" fn getentropy(bytes: *mut c_void, len: usize) -> c_
     0
 }
 
-#[cfg(not(feature = "interpose"))]
-mod sleeps {
-    use super::*;
+type Nanosleep = unsafe extern "C" fn(*const libc::timespec, *mut libc::timespec) -> c_int;
+type ClockNanosleep =
+    unsafe extern "C" fn(libc::clockid_t, c_int, *const libc::timespec, *mut libc::timespec) -> c_int;
 
-    static NANOSLEEP: Real = Real::new(c"nanosleep");
-    static CLOCK_NANOSLEEP: Real = Real::new(c"clock_nanosleep");
-
-    type Nanosleep = unsafe extern "C" fn(*const libc::timespec, *mut libc::timespec) -> c_int;
-    type ClockNanosleep =
-        unsafe extern "C" fn(libc::clockid_t, c_int, *const libc::timespec, *mut libc::timespec) -> c_int;
-
-    /// Returns `true` if the code of a simulation sleeps, which then fails. Such a sleep ends at once.
-    fn escapes() -> bool {
-        let escapes = simulation::is_user_code();
-        if escapes {
-            simulation::with(|by| by.escape("a sleep of the OS thread, such as that of std::thread::sleep"));
-        }
-        escapes
+/// Returns `true` if the code of a simulation sleeps, which then fails. Such a sleep ends at once.
+fn escapes() -> bool {
+    let escapes = simulation::is_user_code();
+    if escapes {
+        simulation::with(|by| by.escape("a sleep of the OS thread, such as that of std::thread::sleep"));
     }
-
-    /// See `nanosleep(2)`.
-    ///
-    /// # Safety
-    /// As of libc's function.
-    #[unsafe(no_mangle)]
-    pub(in crate::sim) unsafe extern "C" fn nanosleep(
-        time: *const libc::timespec,
-        left: *mut libc::timespec,
-    ) -> c_int {
-        if escapes() {
-            return 0;
-        }
-        // SAFETY: libc's function of this name has this type; the caller's arguments are passed on.
-        unsafe { mem::transmute::<*mut c_void, Nanosleep>(NANOSLEEP.get())(time, left) }
-    }
-
-    /// See `clock_nanosleep(2)`.
-    ///
-    /// # Safety
-    /// As of libc's function.
-    #[unsafe(no_mangle)]
-    pub(in crate::sim) unsafe extern "C" fn clock_nanosleep(
-        clock: libc::clockid_t,
-        flags: c_int,
-        time: *const libc::timespec,
-        left: *mut libc::timespec,
-    ) -> c_int {
-        if escapes() {
-            return 0;
-        }
-        // SAFETY: libc's function of this name has this type; the caller's arguments are passed on.
-        unsafe {
-            mem::transmute::<*mut c_void, ClockNanosleep>(CLOCK_NANOSLEEP.get())(clock, flags, time, left)
-        }
-    }
-
-    pub(super) fn link() {
-        std::hint::black_box([nanosleep as *const (), clock_nanosleep as *const ()]);
-    }
+    escapes
 }
 
-/// Makes the linker take the functions: see `clock::link`.
-pub(super) fn link() {
-    let functions: [*const (); 5] = [
-        open as *const (),
-        open64 as *const (),
-        gettimeofday as *const (),
-        time as *const (),
-        getentropy as *const (),
-    ];
-    std::hint::black_box(functions);
-    #[cfg(not(feature = "interpose"))]
-    {
-        sleeps::link();
-        crate::syscall::link();
+/// See `nanosleep(2)`.
+///
+/// # Safety
+/// As of libc's function.
+pub unsafe extern "C" fn nanosleep(time: *const libc::timespec, left: *mut libc::timespec) -> c_int {
+    if escapes() {
+        return 0;
     }
+    // SAFETY: libc's function of this name has this type; the caller's arguments are passed on.
+    unsafe { mem::transmute::<*mut c_void, Nanosleep>(NANOSLEEP.get())(time, left) }
+}
+
+/// See `clock_nanosleep(2)`.
+///
+/// # Safety
+/// As of libc's function.
+pub unsafe extern "C" fn clock_nanosleep(
+    clock: libc::clockid_t,
+    flags: c_int,
+    time: *const libc::timespec,
+    left: *mut libc::timespec,
+) -> c_int {
+    if escapes() {
+        return 0;
+    }
+    // SAFETY: libc's function of this name has this type; the caller's arguments are passed on.
+    unsafe { mem::transmute::<*mut c_void, ClockNanosleep>(CLOCK_NANOSLEEP.get())(clock, flags, time, left) }
 }

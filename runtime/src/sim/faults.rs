@@ -21,6 +21,7 @@ use crate::{sleep, spawn};
 /// Ticks do not keep a simulation going: where all green threads wait for ever, it is a deadlock at once.
 ///
 /// ```
+/// # runtime::sim!();
 /// use runtime::sim::net::Quality;
 /// use runtime::sim::{Builder, Faults};
 /// use std::time::Duration;
@@ -76,6 +77,7 @@ macro_rules! probabilities {
         $(#[$doc])*
         ///
         /// ```
+        /// # runtime::sim!();
         #[doc = concat!("let faults = runtime::sim::Faults::new().", stringify!($name), "(0.1);")]
         /// ```
         pub fn $name(mut self, probability: f64) -> Self {
@@ -89,6 +91,7 @@ impl Faults {
     /// Returns settings without a fault: a tick each second, and faults that last up to 5 s.
     ///
     /// ```
+    /// # runtime::sim!();
     /// let none = runtime::sim::Faults::new();
     /// ```
     pub fn new() -> Self {
@@ -98,6 +101,7 @@ impl Faults {
     /// Sets the quality of all links for which no other one is [set](super::net::set_quality).
     ///
     /// ```
+    /// # runtime::sim!();
     /// use runtime::sim::{Faults, net::Quality};
     /// let faults = Faults::new().quality(Quality::new().loss(0.01));
     /// ```
@@ -109,6 +113,7 @@ impl Faults {
     /// Sets the quality of all disks for which no other one is [set](super::fs::set_quality).
     ///
     /// ```
+    /// # runtime::sim!();
     /// use runtime::sim::{Faults, fs::Quality};
     /// let faults = Faults::new().disk(Quality::new().short(0.1));
     /// ```
@@ -124,6 +129,7 @@ impl Faults {
     /// Panics if it is zero.
     ///
     /// ```
+    /// # runtime::sim!();
     /// let faults = runtime::sim::Faults::new().every(std::time::Duration::from_millis(100));
     /// ```
     pub fn every(mut self, time: Duration) -> Self {
@@ -135,6 +141,7 @@ impl Faults {
     /// Sets how long a fault lasts at most.
     ///
     /// ```
+    /// # runtime::sim!();
     /// let faults = runtime::sim::Faults::new().lasts(std::time::Duration::from_secs(60));
     /// ```
     pub fn lasts(mut self, most: Duration) -> Self {
@@ -146,6 +153,7 @@ impl Faults {
     /// node has its own skew.
     ///
     /// ```
+    /// # runtime::sim!();
     /// let faults = runtime::sim::Faults::new().clock_skew(std::time::Duration::from_secs(1));
     /// ```
     pub fn clock_skew(mut self, most: Duration) -> Self {

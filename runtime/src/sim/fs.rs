@@ -24,6 +24,7 @@
 //! directory.
 //!
 //! ```
+//! # runtime::sim!();
 //! use runtime::fs::{self, File};
 //! use runtime::sim;
 //! use std::io::Write;
@@ -83,6 +84,7 @@ use super::{disk, network};
 /// Panics outside of a simulation, and if there is no such node.
 ///
 /// ```
+/// # runtime::sim!();
 /// use runtime::sim::fs::{Quality, set_quality};
 /// use std::io::ErrorKind;
 ///

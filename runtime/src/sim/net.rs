@@ -21,6 +21,7 @@
 //!   crate stay real, and waiting for one fails the simulation.
 //!
 //! ```
+//! # runtime::sim!();
 //! use runtime::net::{TcpListener, TcpStream};
 //! use runtime::sim::{self, net};
 //! use std::time::Duration;
@@ -47,6 +48,7 @@ pub use super::quality::Quality;
 /// Panics outside of a simulation, and if there is no such node.
 ///
 /// ```
+/// # runtime::sim!();
 /// runtime::sim::run(1, || {
 ///     let (a, b) = (runtime::sim::node("a", || ()), runtime::sim::node("b", || ()));
 ///     runtime::sim::net::partition(&a, &b);
@@ -65,6 +67,7 @@ pub fn partition(a: impl AsRef<str>, b: impl AsRef<str>) {
 /// Panics outside of a simulation, and if there is no such node.
 ///
 /// ```
+/// # runtime::sim!();
 /// runtime::sim::run(1, || {
 ///     let node = runtime::sim::node("10.0.0.1", || ());
 ///     runtime::sim::net::partition_oneway("10.0.0.1", "main");
@@ -82,6 +85,7 @@ pub fn partition_oneway(from: impl AsRef<str>, to: impl AsRef<str>) {
 /// Panics outside of a simulation, and if there is no such node.
 ///
 /// ```
+/// # runtime::sim!();
 /// runtime::sim::run(1, || {
 ///     let node = runtime::sim::node("a", || ());
 ///     runtime::sim::net::partition("main", "a");
@@ -101,6 +105,7 @@ pub fn repair(a: impl AsRef<str>, b: impl AsRef<str>) {
 /// Panics outside of a simulation, and if there is no such node.
 ///
 /// ```
+/// # runtime::sim!();
 /// runtime::sim::run(1, || {
 ///     let node = runtime::sim::node("a", || ());
 ///     runtime::sim::net::partition("main", "a");
@@ -119,6 +124,7 @@ pub fn repair_oneway(from: impl AsRef<str>, to: impl AsRef<str>) {
 /// Panics outside of a simulation, and if there is no such node.
 ///
 /// ```
+/// # runtime::sim!();
 /// runtime::sim::run(1, || {
 ///     let node = runtime::sim::node("a", || ());
 ///     runtime::sim::net::hold("main", "a");
@@ -138,6 +144,7 @@ pub fn hold(a: impl AsRef<str>, b: impl AsRef<str>) {
 /// Panics outside of a simulation, and if there is no such node.
 ///
 /// ```
+/// # runtime::sim!();
 /// runtime::sim::run(1, || runtime::sim::net::release("main", "main"));
 /// ```
 #[track_caller]
@@ -152,6 +159,7 @@ pub fn release(a: impl AsRef<str>, b: impl AsRef<str>) {
 /// Panics outside of a simulation, and if there is no such node.
 ///
 /// ```
+/// # runtime::sim!();
 /// runtime::sim::run(1, || runtime::sim::net::clog_node("main"));
 /// ```
 #[track_caller]
@@ -166,6 +174,7 @@ pub fn clog_node(node: impl AsRef<str>) {
 /// Panics outside of a simulation, and if there is no such node.
 ///
 /// ```
+/// # runtime::sim!();
 /// runtime::sim::run(1, || runtime::sim::net::unclog_node("main"));
 /// ```
 #[track_caller]
@@ -180,6 +189,7 @@ pub fn unclog_node(node: impl AsRef<str>) {
 /// Panics outside of a simulation, and if there is no such node.
 ///
 /// ```
+/// # runtime::sim!();
 /// runtime::sim::run(1, || runtime::sim::net::reset("main", "main"));
 /// ```
 #[track_caller]
@@ -195,6 +205,7 @@ pub fn reset(a: impl AsRef<str>, b: impl AsRef<str>) {
 /// Panics outside of a simulation, and if there is no such node.
 ///
 /// ```
+/// # runtime::sim!();
 /// use runtime::sim::net::{Quality, set_quality};
 /// runtime::sim::run(1, || {
 ///     let node = runtime::sim::node("a", || ());

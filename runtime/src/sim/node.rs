@@ -30,6 +30,7 @@ use crate::{sleep, yield_now};
 /// Panics outside of a simulation, and if the name or the address is taken or cannot be that of a node.
 ///
 /// ```
+/// # runtime::sim!();
 /// use runtime::net::{TcpListener, TcpStream};
 /// use std::io::{Read, Write};
 ///
@@ -181,6 +182,7 @@ impl<T: Send + 'static> Node<T> {
     /// Returns the address.
     ///
     /// ```
+    /// # runtime::sim!();
     /// runtime::sim::run(1, || {
     ///     assert_eq!(runtime::sim::node("10.0.0.1", || ()).ip().to_string(), "10.0.0.1");
     ///     assert_eq!(runtime::sim::node("db", || ()).ip().to_string(), "192.168.0.2");
@@ -208,6 +210,7 @@ impl<T: Send + 'static> Node<T> {
     /// A cancelled green thread unwinds from here.
     ///
     /// ```
+    /// # runtime::sim!();
     /// runtime::sim::run(1, || assert_eq!(runtime::sim::node("db", || 7).join().unwrap(), 7));
     /// ```
     #[track_caller]
@@ -219,6 +222,7 @@ impl<T: Send + 'static> Node<T> {
     /// Returns `true` if the main function has ended.
     ///
     /// ```
+    /// # runtime::sim!();
     /// runtime::sim::run(1, || {
     ///     let node = runtime::sim::node("db", runtime::thread::park);
     ///     assert!(!node.is_finished());
@@ -244,6 +248,7 @@ impl<T: Send + 'static> Node<T> {
     /// A green thread of this node unwinds from here.
     ///
     /// ```
+    /// # runtime::sim!();
     /// use std::time::Duration;
     /// runtime::sim::run(1, || {
     ///     let node = runtime::sim::node("db", || runtime::sleep(Duration::from_secs(3600)));
@@ -264,6 +269,7 @@ impl<T: Send + 'static> Node<T> {
     /// A green thread of this node unwinds from here.
     ///
     /// ```
+    /// # runtime::sim!();
     /// use runtime::{fs, sim};
     /// use std::time::Duration;
     /// let lost = (0..20).filter(|&seed| sim::run(seed, || {
@@ -288,6 +294,7 @@ impl<T: Send + 'static> Node<T> {
     /// stay.
     ///
     /// ```
+    /// # runtime::sim!();
     /// use std::sync::atomic::{AtomicU32, Ordering};
     /// use std::sync::Arc;
     /// runtime::sim::run(1, || {
@@ -307,6 +314,7 @@ impl<T: Send + 'static> Node<T> {
     /// they do where the date of a machine is changed.
     ///
     /// ```
+    /// # runtime::sim!();
     /// use std::time::{Duration, SystemTime};
     /// runtime::sim::run(1, || {
     ///     let node = runtime::sim::node("db", || {
@@ -324,6 +332,7 @@ impl<T: Send + 'static> Node<T> {
     /// Sets the clock of the node back, as [`advance_clock`](Node::advance_clock) sets it ahead.
     ///
     /// ```
+    /// # runtime::sim!();
     /// runtime::sim::run(1, || {
     ///     runtime::sim::node("db", || ()).delay_clock(std::time::Duration::from_secs(60));
     /// });

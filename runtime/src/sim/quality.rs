@@ -9,6 +9,7 @@ use std::time::Duration;
 /// and the schedule of a failure is made shorter by leaving faults out, too.
 ///
 /// ```
+/// # runtime::sim!();
 /// use runtime::sim::net::Quality;
 /// use std::time::Duration;
 /// let slow = Quality::new().latency(Duration::from_millis(50)..=Duration::from_millis(80)).bandwidth(1_000_000);
@@ -41,6 +42,7 @@ impl Quality {
     /// Returns the quality of a good link: 1 to 10 ms, any bandwidth, and no faults.
     ///
     /// ```
+    /// # runtime::sim!();
     /// let good = runtime::sim::net::Quality::new();
     /// ```
     pub fn new() -> Self {
@@ -55,6 +57,7 @@ impl Quality {
     /// Panics if the range is empty.
     ///
     /// ```
+    /// # runtime::sim!();
     /// use std::time::Duration;
     /// let far = runtime::sim::net::Quality::new().latency(Duration::from_millis(100)..=Duration::from_millis(120));
     /// ```
@@ -71,6 +74,7 @@ impl Quality {
     /// Panics if it is 0.
     ///
     /// ```
+    /// # runtime::sim!();
     /// let modem = runtime::sim::net::Quality::new().bandwidth(7000);
     /// ```
     pub fn bandwidth(mut self, bytes: u64) -> Self {
@@ -82,6 +86,7 @@ impl Quality {
     /// Sets the probability that a packet is lost. TCP sends it again after 200 ms.
     ///
     /// ```
+    /// # runtime::sim!();
     /// let bad = runtime::sim::net::Quality::new().loss(0.01);
     /// ```
     pub fn loss(mut self, probability: f64) -> Self {
@@ -92,6 +97,7 @@ impl Quality {
     /// Sets the probability that a datagram arrives twice.
     ///
     /// ```
+    /// # runtime::sim!();
     /// let bad = runtime::sim::net::Quality::new().duplicate(0.01);
     /// ```
     pub fn duplicate(mut self, probability: f64) -> Self {
@@ -103,6 +109,7 @@ impl Quality {
     /// overtake it.
     ///
     /// ```
+    /// # runtime::sim!();
     /// let bad = runtime::sim::net::Quality::new().reorder(0.1);
     /// ```
     pub fn reorder(mut self, probability: f64) -> Self {

@@ -13,6 +13,10 @@ use crate::runtime::Builder;
 /// How long the end of a run may take. Its green threads are cancelled, and their destructors run.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What a simulation says in a program without the line.
+const NO_LINE: &str = "this program has no line `runtime::sim!();`, so its clocks and random bytes would be \
+    real: add the line outside of functions (a program with `runtime::interpose!()` has `runtime::interpose!(sim)` instead)";
+
 /// How a run has ended.
 pub(super) struct Ended<T> {
     pub(super) outcome: Outcome,
@@ -29,7 +33,6 @@ pub(super) struct Why {
 
 /// Runs `main` in the simulation `world`. Blocks the calling OS thread.
 pub(super) fn run<T: Send>(world: &Arc<World>, faults: &Faults, main: impl FnOnce() -> T + Send) -> Ended<T> {
-    super::clock::link();
     let built = Builder::new()
         .procs(1)
         .sysmon(false)
@@ -40,6 +43,7 @@ pub(super) fn run<T: Send>(world: &Arc<World>, faults: &Faults, main: impl FnOnc
     let inside = world.clone();
     let simulated = move || {
         inside.begin();
+        assert!(super::clock::is_simulated(), "{NO_LINE}");
         sched::simulation::record_time();
         crate::channel::set_seed(sched::simulation::Simulation::random(&*inside));
         faults.start(inside.network());

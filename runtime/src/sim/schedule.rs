@@ -12,6 +12,7 @@ use std::str::FromStr;
 /// preemptions and faults is `-`. A schedule fits the program that it was made from, with the same seed.
 ///
 /// ```
+/// # runtime::sim!();
 /// let schedule: runtime::sim::Schedule = "12:1,40:2,p7:1".parse().unwrap();
 /// assert_eq!(schedule.len(), 3);
 /// assert_eq!(schedule.to_string(), "12:1,40:2,p7:1");
@@ -45,6 +46,7 @@ impl Schedule {
     /// Returns how many choices are not the first option, with the number of faults.
     ///
     /// ```
+    /// # runtime::sim!();
     /// assert_eq!(runtime::sim::Schedule::default().len(), 0);
     /// ```
     #[must_use]
@@ -55,6 +57,7 @@ impl Schedule {
     /// Returns `true` if every choice is the first option, and there are no faults.
     ///
     /// ```
+    /// # runtime::sim!();
     /// assert!(runtime::sim::Schedule::default().is_empty());
     /// ```
     #[must_use]

@@ -19,8 +19,6 @@ pub struct OtherBudget {
     pub apart: Around,
     /// Sets a new budget on the calling OS thread.
     pub renew: fn(),
-    /// Prepares the thread-locals of a closure that has its own as those of an M are prepared.
-    pub begin: fn(),
 }
 
 static OTHER: OnceLock<OtherBudget> = OnceLock::new();
@@ -28,13 +26,6 @@ static OTHER: OnceLock<OtherBudget> = OnceLock::new();
 /// Registers `other`. The first call counts. *Runs on: any thread.*
 pub fn set_other_budget(other: OtherBudget) {
     let _ = OTHER.set(other);
-}
-
-/// Prepares the thread-locals of the G that runs here, which are its own and new.
-pub(crate) fn begin() {
-    if let Some(other) = OTHER.get() {
-        (other.begin)();
-    }
 }
 
 /// Runs `f` without a budget, and then sets the budget to what it was before.

@@ -19,7 +19,7 @@ use timers::Heaps;
 
 use crate::end::closing::Closing;
 use crate::end::mains::Mains;
-use crate::g::{GRef, Runtime, ids};
+use crate::g::{G, GRef, Runtime, ids};
 use crate::m::crew::Crew;
 use crate::m::current::{leave_in_child, place};
 use crate::m::os_thread::Around;
@@ -77,7 +77,8 @@ pub struct Config {
     pub strict: bool,
     /// Gives each closure thread-locals of its own (`tls.rs`).
     pub own_locals: bool,
-    /// Surrounds all that an M does, from the start of its OS thread to the end.
+    /// Surrounds all that an M does, from the start of its OS thread to the end. It is called within the
+    /// thread-locals of a closure that has its own, too, before its first line.
     pub around_thread: Option<Around>,
     /// What makes the scheduler's choices, in a simulation.
     #[cfg(feature = "sim")]
@@ -356,6 +357,14 @@ impl Sched {
         // pointer was made from a reference, which does not cover the counts of an `Arc`: `arc` reaches them
         // by the runtime's own `Weak`.
         unsafe { (*g.runtime().cast::<Sched>()).arc() }
+    }
+}
+
+impl G {
+    /// Returns what surrounds the code of its runtime's OS threads. *Runs on: this G.*
+    pub(crate) fn around_thread(&self) -> Option<Around> {
+        // SAFETY: `G::begin` wrote what `as_runtime` gave. The runtime lives while a G of it runs.
+        unsafe { (*self.runtime().cast::<Sched>()).config.around_thread }
     }
 }
 

@@ -220,11 +220,7 @@ mod linux {
     }
 }
 
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(feature = "sanitizer")
-))]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan)))]
 pub(crate) use linux::interrupted_at;
 #[cfg(all(feature = "interpose", any(target_os = "linux", target_os = "android")))]
 pub(crate) use linux::{SIGNAL, is_free};

@@ -1,7 +1,7 @@
 //! How many short queries a second the unchanged, synchronous crate `postgres` answers, with 100 threads that
 //! share a pool of 20 connections: plain OS threads, green threads, and green threads that query in
 //! `blocking`. They take turns of a second each, and the medians count. The package `interpose` builds the
-//! same program with the feature of that name.
+//! same program with the line `runtime::interpose!();`.
 //!
 //! ```sh
 //! cargo run --release --example postgres_pool
@@ -67,7 +67,7 @@ fn turn(kind: &'static str, pool: &Arc<Pool>) -> f64 {
     done.load(Ordering::Relaxed) as f64 / start.elapsed().as_secs_f64()
 }
 
-fn main() {
+pub(crate) fn main() {
     let turns = std::env::args().nth(1).map_or(8, |turns| turns.parse().expect("a number of turns"));
     let only = std::env::args().nth(2);
     let kinds: Vec<_> =

@@ -10,6 +10,7 @@ use axum::routing::get;
 use runtime::channel::{Sender, bounded};
 
 fn main() {
+    runtime::Builder::new().tokio(true).build_global().expect("a runtime");
     // The accountant adds each amount that it receives to the sum, and replies with the sum.
     let (orders, inbox) = bounded::<(u64, Sender<u64>)>(10);
     runtime::spawn(move || {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use crates::Watchdog;
-use runtime::{Builder, Migration};
+use runtime::{Builder, Migration, ThreadLocals};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -37,6 +37,19 @@ fn timers_tasks_and_blocking_tasks_of_tokio_work_in_green_threads() {
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         assert_eq!(done.load(SeqCst), 200);
+    }
+}
+
+/// Runtimes with and without the setting, side by side. (The environment of these tests has the setting.)
+#[test]
+fn only_a_runtime_with_the_setting_is_in_the_context_of_the_reactor() {
+    let is_in_context = || tokio::runtime::Handle::try_current().is_ok();
+    for on in [true, false, true, false] {
+        for locals in [ThreadLocals::OfOsThread, ThreadLocals::OfGreenThread] {
+            let runtime = Builder::new().procs(2).tokio(on).thread_locals(locals).build().unwrap();
+            assert_eq!(runtime.block_on(move || runtime::spawn(is_in_context).join().unwrap()), on);
+            assert_eq!(runtime.block_on(async move { is_in_context() }), on);
+        }
     }
 }
 

@@ -426,10 +426,7 @@ fn lateness_beside(procs: usize, hog: fn(&AtomicBool)) -> Duration {
 }
 
 #[test]
-#[cfg_attr(
-    feature = "sanitizer",
-    ignore = "calls of the runtime are many times slower there, computing is not"
-)]
+#[cfg_attr(asan, ignore = "calls of the runtime are many times slower there, computing is not")]
 fn a_hog_that_calls_the_runtime_is_preempted_like_a_computing_hog() {
     for procs in [1, 2] {
         for (name, hog) in CALLS {
@@ -578,10 +575,7 @@ fn runnable_os_threads() -> usize {
 /// go on, and all end.
 #[cfg(target_os = "linux")]
 #[test]
-#[cfg_attr(
-    feature = "sanitizer",
-    ignore = "AddressSanitizer's malloc is in the program, so no hog is paused"
-)]
+#[cfg_attr(asan, ignore = "AddressSanitizer's malloc is in the program, so no hog is paused")]
 fn a_crowd_of_hogs_runs_by_turns() {
     const HOGS: usize = 60;
     with(2, |runtime| {

@@ -533,7 +533,7 @@ fn have_threads(number: usize) {
 
 /// A process without a free mapping gets no stack and no OS thread, and running green threads go on.
 #[test]
-#[cfg_attr(feature = "sanitizer", ignore = "AddressSanitizer itself dies without a mapping")]
+#[cfg_attr(asan, ignore = "AddressSanitizer itself dies without a mapping")]
 fn a_refusal_for_want_of_mappings_disturbs_no_other_thread() {
     if tests::has_own_locals() {
         // Each block of thread-locals takes memory of malloc, which may need a mapping.
@@ -570,7 +570,7 @@ fn a_refusal_for_want_of_mappings_disturbs_no_other_thread() {
 /// The C library keeps stacks of ended threads, and could start OS threads on them. Those threads would find
 /// no mapping for their other needs.
 #[test]
-#[cfg_attr(feature = "sanitizer", ignore = "AddressSanitizer itself dies without a mapping")]
+#[cfg_attr(asan, ignore = "AddressSanitizer itself dies without a mapping")]
 fn no_os_thread_starts_on_a_kept_stack_without_mappings() {
     child::passes("no_os_thread_starts_on_a_kept_stack_without_mappings", "", || {
         let all = Arc::new(std::sync::Barrier::new(16));

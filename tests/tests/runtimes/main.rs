@@ -7,5 +7,6 @@ mod public_types;
 mod resize;
 mod settings;
 mod several;
+mod sim_line;
 mod soak;
 mod strict;

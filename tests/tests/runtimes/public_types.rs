@@ -218,10 +218,6 @@ fn in_sync() {
         Notify: "SYUR";
         Notified<'static>: "SY";
         OnceCell<u8>: "SYUR";
-        Pool<u8>: "SYUR";
-        PoolGuard<'static, u8>: "SYUR";
-        singleflight::Group<u8, u8>: "SYUR";
-        singleflight::Flight<u8>: "SYUR";
         SetError<u8>: "SYUR";
         oneshot::Sender<u8>: "SYUR";
         oneshot::Receiver<u8>: "SYUR";

@@ -279,7 +279,7 @@ fn one_of_many_builds_the_default_runtime() {
 /// The environment of a setuid program is that of the user that starts it.
 #[test]
 #[cfg(target_os = "linux")]
-#[cfg_attr(feature = "sanitizer", ignore = "LeakSanitizer reads its options from the environment, too")]
+#[cfg_attr(asan, ignore = "LeakSanitizer reads its options from the environment, too")]
 fn a_setuid_program_does_not_read_the_environment() {
     use std::fs::Permissions;
     use std::os::unix::fs::{PermissionsExt, chown};

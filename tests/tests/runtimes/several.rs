@@ -336,7 +336,7 @@ fn a_thousand_runtimes_leave_nothing_behind() {
         // The C library keeps the stacks of up to 20 ended threads, in two mappings each.
         assert!(after.mappings <= before.mappings + 48, "{before:?} -> {after:?}");
         // AddressSanitizer keeps freed memory.
-        let more = if cfg!(feature = "sanitizer") { 300 << 20 } else { 4 << 20 };
+        let more = if cfg!(asan) { 300 << 20 } else { 4 << 20 };
         assert!(after.resident_bytes < before.resident_bytes + more, "{before:?} -> {after:?}");
     });
 }

@@ -1,7 +1,7 @@
 //! Small programs with a planted bug each. PCT finds each bug within the seeds that its bound predicts, and
 //! random walks within those that an experiment predicts. Both find nothing in the mended program.
-//! `SIM_SEEDS=100000` runs the mended programs with that many seeds. `benches/peers/sim` compares the
-//! programs with others.
+//! `SIM_SEEDS=100000` runs the mended programs with that many seeds. `benches/README.md` compares
+//! them with other crates' simulations.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -14,3 +14,5 @@ mod net_bugs;
 mod primitives;
 mod unix;
 mod waits;
+
+runtime::sim!();

@@ -376,7 +376,7 @@ fn ended_contexts_leave_nothing_behind() {
 
 /// Two hundred thousand children are made and dropped below a single parent.
 #[test]
-#[cfg_attr(feature = "sanitizer", ignore = "AddressSanitizer keeps what is freed")]
+#[cfg_attr(asan, ignore = "AddressSanitizer keeps what is freed")]
 fn a_parent_forgets_ended_children() {
     tests::child::passes("a_parent_forgets_ended_children", "", || {
         let (parent, _p) = Context::background().with_cancel();

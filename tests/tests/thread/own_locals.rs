@@ -1,6 +1,6 @@
 //! Thread-locals of its own for each closure: what a closure keeps of "its thread" over parks, on whatever OS
 //! thread it goes on.
-#![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(feature = "sanitizer")))]
+#![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(asan)))]
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;

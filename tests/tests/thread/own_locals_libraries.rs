@@ -1,6 +1,6 @@
 //! Thread-locals of its own for each closure: libraries that are opened while the runtime works, with a place
 //! in every block.
-#![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(feature = "sanitizer")))]
+#![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(asan)))]
 
 use std::ffi::CString;
 use std::process::Command;

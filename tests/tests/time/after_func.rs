@@ -374,7 +374,7 @@ fn timers_fire_while_their_runtime_ends() {
 
 /// Timers are made and stopped while nothing else happens: stopped timers do not accumulate.
 #[test]
-#[cfg_attr(feature = "sanitizer", ignore = "AddressSanitizer keeps what is freed")]
+#[cfg_attr(asan, ignore = "AddressSanitizer keeps what is freed")]
 fn stopped_timers_do_not_accumulate() {
     let churn = || {
         let kept: Vec<_> = (0..10).map(|_| after_func(HOUR, || ())).collect();

@@ -1,6 +1,6 @@
-//! Values of `std::fs::Metadata` for simulated files. std makes them of what `statx` answers. So the
-//! process's `statx` is defined here, in the place of libc's: it answers for a simulated file while
-//! `metadata_of` calls std, and asks the system otherwise.
+//! Values of `std::fs::Metadata` for simulated files. std makes them of what `statx` answers. So this `statx`
+//! takes the place of libc's in a program with the line `runtime::sim!()`: it answers for a simulated file
+//! while `metadata_of` calls std, and asks the system otherwise.
 
 #![allow(unsafe_code)]
 
@@ -85,8 +85,7 @@ pub(super) fn metadata_of(stat: Stat) -> io::Result<Metadata> {
 ///
 /// # Safety
 /// As of libc's function.
-#[unsafe(no_mangle)]
-pub(in crate::sim) unsafe extern "C" fn statx(
+pub unsafe extern "C" fn statx(
     dir: c_int,
     path: *const c_char,
     flags: c_int,
@@ -103,9 +102,4 @@ pub(in crate::sim) unsafe extern "C" fn statx(
         // SAFETY: the arguments are those of the call; the caller's pointers are passed on.
         None => unsafe { libc::syscall(libc::SYS_statx, dir, path, flags, mask, to) as c_int },
     }
-}
-
-/// Makes the linker take the function: see `clock::link`.
-pub(in crate::sim) fn link() {
-    std::hint::black_box(statx as *const ());
 }

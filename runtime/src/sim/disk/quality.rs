@@ -9,6 +9,7 @@ use std::time::Duration;
 /// again, and the schedule of a failure is made shorter by leaving faults out, too.
 ///
 /// ```
+/// # runtime::sim!();
 /// use runtime::sim::fs::Quality;
 /// let small = Quality::new().capacity(1_000_000);
 /// let bad = Quality::new().short(0.1).error(0.001).lost_sync(0.01);
@@ -35,6 +36,7 @@ impl Quality {
     /// Returns the quality of a good disk: any capacity, calls that take 1 to 50 µs, and no faults.
     ///
     /// ```
+    /// # runtime::sim!();
     /// let good = runtime::sim::fs::Quality::new();
     /// ```
     pub fn new() -> Self {
@@ -45,6 +47,7 @@ impl Quality {
     /// for.
     ///
     /// ```
+    /// # runtime::sim!();
     /// let quality = runtime::sim::fs::Quality::new().short(0.1);
     /// ```
     pub fn short(mut self, probability: f64) -> Self {
@@ -57,6 +60,7 @@ impl Quality {
     /// bytes makes them sure.
     ///
     /// ```
+    /// # runtime::sim!();
     /// let quality = runtime::sim::fs::Quality::new().error(0.01);
     /// ```
     pub fn error(mut self, probability: f64) -> Self {
@@ -67,6 +71,7 @@ impl Quality {
     /// Sets the probability that a sync returns `Ok` and makes nothing sure.
     ///
     /// ```
+    /// # runtime::sim!();
     /// let quality = runtime::sim::fs::Quality::new().lost_sync(0.01);
     /// ```
     pub fn lost_sync(mut self, probability: f64) -> Self {
@@ -82,6 +87,7 @@ impl Quality {
     /// Panics if the range is empty.
     ///
     /// ```
+    /// # runtime::sim!();
     /// use std::time::Duration;
     /// let slow = runtime::sim::fs::Quality::new().latency(Duration::from_millis(5)..=Duration::from_millis(10));
     /// ```
@@ -95,6 +101,7 @@ impl Quality {
     /// fails with `ENOSPC`.
     ///
     /// ```
+    /// # runtime::sim!();
     /// let quality = runtime::sim::fs::Quality::new().capacity(1 << 20);
     /// ```
     pub fn capacity(mut self, bytes: u64) -> Self {

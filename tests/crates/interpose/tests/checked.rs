@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use interpose::servers::Watchdog;
 use interpose::{CHECKED_CALLS, call_checked, sleep_as_c11, write_by_pwritev2};
 
+runtime::interpose!();
+
 static TURN: Mutex<()> = Mutex::new(());
 
 fn turn() -> (MutexGuard<'static, ()>, Watchdog) {

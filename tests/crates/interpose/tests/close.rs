@@ -9,6 +9,8 @@ use std::sync::Mutex;
 use interpose::servers::Watchdog;
 use interpose::{c_receive, close_by_vfork, close_descriptors, wait_by_vfork};
 
+runtime::interpose!();
+
 static TURN: Mutex<()> = Mutex::new(());
 
 #[test]

@@ -4,6 +4,8 @@
 use interpose::crowd::{self, Turn};
 use interpose::slow::SlowServer;
 
+runtime::interpose!();
+
 #[test]
 fn ureq_fetches_4000_urls_at_once() {
     let _turn = Turn::take();

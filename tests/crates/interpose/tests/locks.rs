@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use interpose::servers::Watchdog;
 use runtime::{Migration, Runtime};
 
+runtime::interpose!();
+
 /// Far more than any wait of these tests needs: a wake-up was lost.
 const LOST: Duration = Duration::from_secs(60);
 

@@ -10,6 +10,8 @@ use interpose::slow::SlowServer;
 use lettre::{Message, SmtpTransport, Transport};
 use native_tls::{Certificate, TlsConnector};
 
+runtime::interpose!();
+
 #[test]
 fn lettre_sends_500_mails_at_once() {
     let _turn = Turn::take();

@@ -5,6 +5,8 @@ use interpose::crowd::{self, Turn};
 use interpose::servers::{MariaDb, missing};
 use mysql::prelude::Queryable;
 
+runtime::interpose!();
+
 #[test]
 fn mysql_clients_sleep_1000_at_once() {
     let _turn = Turn::take();

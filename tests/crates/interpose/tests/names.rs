@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use interpose::crowd::Turn;
 
+runtime::interpose!();
+
 /// Looks `host` up. Returns the result of `getaddrinfo`, and `errno` if it matters.
 fn look_up(host: &CStr, service: &CStr) -> (c_int, Option<c_int>) {
     let mut found = std::ptr::null_mut();

@@ -8,6 +8,8 @@ use diesel::{Connection, PgConnection, RunQueryDsl};
 use interpose::crowd::{self, Turn};
 use interpose::servers::{Postgres, missing};
 
+runtime::interpose!();
+
 const CLIENTS: usize = 500;
 
 /// Queries by libpq. Returns the answer, and the name of the TLS library if the connection uses one.

@@ -3,6 +3,8 @@
 use interpose::crowd::{self, Turn};
 use interpose::servers::{Redis, missing};
 
+runtime::interpose!();
+
 #[test]
 fn redis_clients_wait_1000_at_once() {
     let _turn = Turn::take();

@@ -12,6 +12,8 @@ use interpose::c_receive;
 use interpose::crowd::raise_limit_of_descriptors;
 use interpose::servers::Watchdog;
 
+runtime::interpose!();
+
 static TURN: Mutex<()> = Mutex::new(());
 
 fn turn() -> (MutexGuard<'static, ()>, Watchdog) {

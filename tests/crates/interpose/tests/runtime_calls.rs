@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use interpose::servers::Watchdog;
 use sched::std_word::with_table_locked;
 
+runtime::interpose!();
+
 const MILLI: Duration = Duration::from_millis(1);
 
 /// The table is locked by one test at a time.

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 use interpose::servers::Watchdog;
 use runtime::Migration;
 
+runtime::interpose!();
+
 static TURN: Mutex<()> = Mutex::new(());
 
 /// How often the handler has run.

@@ -42,6 +42,7 @@ struct Transfer {
 type Failure = (StatusCode, String);
 
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    runtime::Builder::new().tokio(true).build_global()?;
     runtime::block_on(serve())
 }
 

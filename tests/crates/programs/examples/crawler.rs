@@ -85,6 +85,7 @@ impl Frontier {
 fn main() -> Result<(), Failure> {
     let mut args = std::env::args().skip(1);
     let (start, most) = (args.next(), args.next().map_or(Ok(1000), |text| text.parse())?);
+    runtime::Builder::new().tokio(true).build_global()?;
     runtime::block_on(|| match start {
         Some(start) => crawl(start.parse()?, most).map(drop),
         None => demonstrate(),

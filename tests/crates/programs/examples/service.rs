@@ -65,6 +65,7 @@ struct NewBook {
 }
 
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    runtime::Builder::new().tokio(true).build_global()?;
     runtime::block_on(|| {
         let addr = env::args().nth(1).unwrap_or("127.0.0.1:8086".into());
         let app = runtime::block_on(connect())?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use runtime::sync::{
-    Barrier, Condvar, FairMutex, Mutex, Notify, Once, OnceCell, RwLock, Semaphore, WaitGroup, singleflight,
+    Barrier, Condvar, FairMutex, Mutex, Notify, Once, OnceCell, RwLock, Semaphore, WaitGroup,
 };
 use runtime::time::{timeout, timeout_async};
 use runtime::{scope, select, sleep, spawn, yield_now};
@@ -501,33 +501,5 @@ fn a_value_is_made_although_its_maker_was_cancelled() {
         if let Ok(n) = victim.join() {
             assert_eq!(n, got);
         }
-    });
-}
-
-#[test]
-fn callers_at_the_same_time_share_a_flight() {
-    explore(|| {
-        let (group, live, flights) =
-            (Arc::new(singleflight::Group::new()), AtomicUsize::new(0), AtomicUsize::new(0));
-        let (live, flights) = (Arc::new(live), Arc::new(flights));
-        let callers: Vec<_> = (0..3)
-            .map(|_| {
-                let (group, live, flights) = (group.clone(), live.clone(), flights.clone());
-                spawn(move || {
-                    let flight = group.run("key", || {
-                        assert_eq!(live.fetch_add(1, Relaxed), 0, "one flight at a time");
-                        let _lands = Leaves(&live);
-                        sleep(ms(1));
-                        flights.fetch_add(1, Relaxed)
-                    });
-                    flight.value
-                })
-            })
-            .collect();
-        if pick(2) == 0 {
-            callers[pick(3)].cancel();
-        }
-        let landed = callers.into_iter().filter_map(|caller| caller.join().ok()).count();
-        assert!(landed >= 2 && (1..=3).contains(&flights.load(Relaxed)));
     });
 }

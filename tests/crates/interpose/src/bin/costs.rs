@@ -12,6 +12,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
+runtime::interpose!();
+
 /// The calls of one turn, and the turns. The two sides take turns, each beginning every second pair: what
 /// slows the machine for longer than a turn slows both. The medians of the times and of their differences
 /// count.

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use runtime::{Builder, Runtime, block_on, spawn};
 
+runtime::interpose!();
+
 /// Longer than the search for deadlocks takes.
 const LONG: Duration = Duration::from_millis(1500);
 

@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use native_tls::{Identity, TlsAcceptor};
 
+runtime::interpose!();
+
 fn main() {
     interpose::crowd::raise_limit_of_descriptors();
     let mut args = std::env::args().skip(1);

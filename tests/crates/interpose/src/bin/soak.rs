@@ -15,6 +15,8 @@ use interpose::crowd::raise_limit_of_descriptors;
 use interpose::soak::{GREEN_ONLY, OPERATIONS, Operation, Random, Side};
 use runtime::{Migration, Runtime};
 
+runtime::interpose!();
+
 /// Each operation is done with so many seeds.
 const SEEDS: u64 = 24;
 /// How many green threads do operations at once.

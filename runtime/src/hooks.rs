@@ -1,0 +1,235 @@
+//! `interpose!` and `sim!`: the lines by which a program gives names of libc to this crate. Here are all of
+//! these names.
+//!
+//! A feature compiles the functions, under names that no linker knows. The macro defines libc's names in the
+//! program that has the line, each as one jump. An executable's own definition of a function of libc is found
+//! first, by Rust code as well as by C libraries. So a dependency that turns a feature on changes nothing in
+//! a program without the line.
+//!
+//! The names are weak, and defined once in each file of assembly, so the line may stand in several modules of
+//! a program. A jump has no frame, so a call like `vfork`, made by `syscall`, returns twice to its caller.
+//!
+//! Rejected: *functions in the program that call ours*. They need the signatures once more, and have frames.
+//! *Definitions in this crate that do nothing until a line switches them on*: then the names are this crate's
+//! in the whole process.
+
+/// Lets libc's blocking calls park green threads in this program, also those of other crates and of C
+/// libraries. The line stands in the program, once, outside of functions. The feature `interpose` alone
+/// changes nothing.
+///
+/// The page [`docs::interpose`](crate::docs::interpose) says which calls these are. It has an effect on Linux
+/// with glibc, on x86-64 and 64-bit Arm; elsewhere the line does nothing.
+///
+/// With `runtime::interpose!(sim)` the program can run [simulations](mod@crate::sim), too: it stands for this
+/// line and [`sim!`](macro@crate::sim), which cannot stand beside each other.
+///
+/// ```standalone_crate
+/// use std::time::{Duration, Instant};
+///
+/// runtime::interpose!();
+///
+/// // On one P, a hundred sleeps of std at the same time.
+/// let runtime = runtime::Builder::new().procs(1).build()?;
+/// let sleep = || std::thread::sleep(Duration::from_millis(50));
+/// let start = Instant::now();
+/// runtime.block_on(|| {
+///     let sleepers: Vec<_> = (0..100).map(|_| runtime::spawn(sleep)).collect();
+///     sleepers.into_iter().for_each(|sleeper| sleeper.join().unwrap());
+/// });
+/// # #[cfg(all(target_os = "linux", target_env = "gnu"))]
+/// assert!(start.elapsed() < Duration::from_secs(2));
+/// # std::io::Result::Ok(())
+/// ```
+#[cfg(feature = "interpose")]
+#[macro_export]
+macro_rules! interpose {
+    () => {
+        $crate::__interposed! { __define syscall = $crate::hooks::functions::numbered::interposed; }
+    };
+    (sim) => {
+        $crate::__interposed! { __simulated syscall = $crate::hooks::functions::numbered::both; }
+    };
+}
+
+/// Lets this program run [simulations](mod@crate::sim): clocks, random bytes and other things of libc then
+/// answer from the simulation, to the code in it. The line stands in the program or test that has
+/// simulations, outside of functions. The feature `sim` alone changes nothing.
+///
+/// `#[runtime::test(sim)]` contains the line. A program with [`interpose!`](crate::interpose) has
+/// `runtime::interpose!(sim)` in the place of both.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+///
+/// runtime::sim!();
+///
+/// let slept = runtime::sim::run(1, || {
+///     let start = Instant::now();
+///     runtime::sleep(Duration::from_secs(3600));
+///     start.elapsed()
+/// });
+/// assert_eq!(slept, Duration::from_secs(3600));
+/// ```
+#[cfg(feature = "sim")]
+#[macro_export]
+macro_rules! sim {
+    () => {
+        $crate::__simulated! {
+            nanosleep = $crate::hooks::functions::simulated::nanosleep;
+            clock_nanosleep = $crate::hooks::functions::simulated::clock_nanosleep;
+            syscall = $crate::hooks::functions::numbered::simulated;
+        }
+    };
+}
+
+/// The functions, under names that the macros know.
+#[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[doc(hidden)]
+pub mod functions {
+    #[cfg(feature = "interpose")]
+    pub use crate::interpose::functions as interposed;
+    #[cfg(feature = "sim")]
+    pub use crate::sim::functions as simulated;
+    pub use crate::syscall as numbered;
+}
+
+/// Defines libc's names that `interpose` has, by the macro `define`, with `more`.
+#[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __interposed {
+    ($define:ident $($more:tt)*) => {
+        $crate::$define! {
+            accept = $crate::hooks::functions::interposed::accept;
+            accept4 = $crate::hooks::functions::interposed::accept4;
+            close = $crate::hooks::functions::interposed::close;
+            close_range = $crate::hooks::functions::interposed::close_range;
+            closefrom = $crate::hooks::functions::interposed::closefrom;
+            connect = $crate::hooks::functions::interposed::connect;
+            dup2 = $crate::hooks::functions::interposed::dup2;
+            dup3 = $crate::hooks::functions::interposed::dup3;
+            epoll_wait = $crate::hooks::functions::interposed::epoll_wait;
+            getaddrinfo = $crate::hooks::functions::interposed::getaddrinfo;
+            poll = $crate::hooks::functions::interposed::poll;
+            ppoll = $crate::hooks::functions::interposed::ppoll;
+            select = $crate::hooks::functions::interposed::select;
+            nanosleep = $crate::hooks::functions::interposed::nanosleep;
+            clock_nanosleep = $crate::hooks::functions::interposed::clock_nanosleep;
+            sleep = $crate::hooks::functions::interposed::sleep;
+            thrd_sleep = $crate::hooks::functions::interposed::thrd_sleep;
+            usleep = $crate::hooks::functions::interposed::usleep;
+            preadv2 = $crate::hooks::functions::interposed::preadv2;
+            preadv64v2 = $crate::hooks::functions::interposed::preadv64v2;
+            pwritev2 = $crate::hooks::functions::interposed::pwritev2;
+            pwritev64v2 = $crate::hooks::functions::interposed::pwritev64v2;
+            read = $crate::hooks::functions::interposed::read;
+            readv = $crate::hooks::functions::interposed::readv;
+            recv = $crate::hooks::functions::interposed::recv;
+            recvfrom = $crate::hooks::functions::interposed::recvfrom;
+            recvmsg = $crate::hooks::functions::interposed::recvmsg;
+            send = $crate::hooks::functions::interposed::send;
+            sendmsg = $crate::hooks::functions::interposed::sendmsg;
+            sendto = $crate::hooks::functions::interposed::sendto;
+            write = $crate::hooks::functions::interposed::write;
+            writev = $crate::hooks::functions::interposed::writev;
+            __poll_chk = $crate::hooks::functions::interposed::__poll_chk;
+            __ppoll_chk = $crate::hooks::functions::interposed::__ppoll_chk;
+            __read_chk = $crate::hooks::functions::interposed::__read_chk;
+            __recv_chk = $crate::hooks::functions::interposed::__recv_chk;
+            __recvfrom_chk = $crate::hooks::functions::interposed::__recvfrom_chk;
+            $($more)*
+        }
+    };
+}
+
+/// Defines libc's names that simulations have, with `more`.
+#[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __simulated {
+    ($($more:tt)*) => {
+        $crate::__define! {
+            clock_gettime = $crate::hooks::functions::simulated::clock_gettime;
+            getentropy = $crate::hooks::functions::simulated::getentropy;
+            getrandom = $crate::hooks::functions::simulated::getrandom;
+            gettimeofday = $crate::hooks::functions::simulated::gettimeofday;
+            open = $crate::hooks::functions::simulated::open;
+            open64 = $crate::hooks::functions::simulated::open64;
+            pthread_create = $crate::hooks::functions::simulated::pthread_create;
+            statx = $crate::hooks::functions::simulated::statx;
+            time = $crate::hooks::functions::simulated::time;
+            $($more)*
+        }
+    };
+}
+
+/// Defines functions of libc in the program, each as a jump to a function of this crate.
+#[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __define {
+    ($($name:ident = $function:path;)*) => {
+        // A module, because assembly stands outside of functions and blocks.
+        const _: () = {
+            mod hooks {
+                ::core::arch::global_asm!(
+                    $(
+                        ::core::concat!(".ifndef ", ::core::stringify!($name)),
+                        ::core::concat!(".weak ", ::core::stringify!($name)),
+                        ::core::concat!(".type ", ::core::stringify!($name), ", @function"),
+                        ".p2align 4",
+                        ::core::concat!(::core::stringify!($name), ":"),
+                        ::core::concat!($crate::__jump!(), " {", ::core::stringify!($name), "}"),
+                        ::core::concat!(".size ", ::core::stringify!($name), ", . - ", ::core::stringify!($name)),
+                        ".endif",
+                    )*
+                    $($name = sym $function,)*
+                );
+            }
+        };
+    };
+}
+
+/// The instruction that jumps.
+#[cfg(target_arch = "x86_64")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __jump {
+    () => {
+        "jmp"
+    };
+}
+
+/// The instruction that jumps.
+#[cfg(target_arch = "aarch64")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __jump {
+    () => {
+        "b"
+    };
+}
+
+/// Elsewhere the lines do nothing.
+#[cfg(not(all(
+    target_os = "linux",
+    target_env = "gnu",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __interposed {
+    ($($any:tt)*) => {};
+}
+
+/// Elsewhere the lines do nothing.
+#[cfg(not(all(
+    target_os = "linux",
+    target_env = "gnu",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __simulated {
+    ($($any:tt)*) => {};
+}
