@@ -1,6 +1,6 @@
-//! Interposition: `read`, `recv`, `poll`, `nanosleep` and others, in the place of libc's in a program with the
-//! line `runtime::interpose!()` (`crate::hooks`). The page [`docs::interpose`](crate::docs::interpose) says what users see. (Feature `interpose`,
-//! Linux with glibc.)
+//! Interposition: `read`, `recv`, `poll`, `nanosleep` and others, in the place of libc's in a program with
+//! the line `runtime::interpose!()` (`crate::hooks`). The page [`docs::interpose`](crate::docs::interpose)
+//! says what users see. (Feature `interpose`, Linux with glibc.)
 //!
 //! An executable's own definition of a function of libc is found first, by Rust code as well as by C
 //! libraries. Each hook looks whether the code of a green thread runs here, and makes the system call itself

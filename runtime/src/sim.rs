@@ -66,8 +66,9 @@
 //! OS thread (`std::thread::sleep`), a device with random bytes. The locks of std and of parking_lot work as
 //! long as they are not held across a call that parks. If a green thread has waited for one for 15 s of real
 //! time, the process ends with a message, because the green thread cannot unwind. (With
-//! [`runtime::interpose!(sim)`](macro@crate::interpose), these sleeps and locks of std are simulated.) Clocks that are read without libc, such as the
-//! counter of the processor, are real, and so is the time of the processor.
+//! [`runtime::interpose!(sim)`](macro@crate::interpose), these sleeps and locks of std are simulated.) Clocks
+//! that are read without libc, such as the counter of the processor, are real, and so is the time of the
+//! processor.
 //!
 //! A channel with room that was made outside of the simulation is a point of choice only where a try fails or
 //! a call waits. A loop of calls on it that always succeed hangs the simulation: no other green thread runs,

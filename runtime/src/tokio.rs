@@ -2,8 +2,9 @@
 //! (Feature `tokio`.)
 //!
 //! A runtime with the setting [`tokio`](crate::Builder::tokio) runs its OS threads within the context of one
-//! tokio runtime, the *reactor*. The feature alone changes nothing. So `tokio::net`, `tokio::time`, `tokio::spawn` and the crates on top (reqwest,
-//! sqlx, tonic, axum) work unchanged in futures that this crate polls, and in closures:
+//! tokio runtime, the *reactor*. The feature alone changes nothing. So `tokio::net`, `tokio::time`,
+//! `tokio::spawn` and the crates on top (reqwest, sqlx, tonic, axum) work unchanged in futures that this
+//! crate polls, and in closures:
 //!
 //! ```
 //! use std::time::Duration;
@@ -47,8 +48,8 @@
 //! | `tokio::spawn`, and what crates start with it | the reactor's one OS thread |
 //! | `tokio::task::spawn_blocking` | OS threads of tokio's own |
 //!
-//! The reactor starts with the first runtime that has the setting, or by [`handle`], and ends with the process. It has one OS thread
-//! that polls, and starts more for tasks that block.
+//! The reactor starts with the first runtime that has the setting, or by [`handle`], and ends with the
+//! process. It has one OS thread that polls, and starts more for tasks that block.
 //!
 //! # Calls of this crate in tokio's tasks
 //!
@@ -192,8 +193,8 @@ fn renew() {
     }
 }
 
-/// Enters the reactor's context on a plain OS thread, until the result is dropped there. Does nothing if there
-/// is no reactor.
+/// Enters the reactor's context on a plain OS thread, until the result is dropped there. Does nothing if
+/// there is no reactor.
 pub(crate) fn enter() -> Option<::tokio::runtime::EnterGuard<'static>> {
     REACTOR.get().map(Runtime::enter)
 }

@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
-/// The name of a test, the programs that the test runs beside the example (and [`NEEDS_HYPER`]), and its body.
+/// The name of a test, the programs that the test runs beside the example (and [`NEEDS_HYPER`]), and its
+/// body.
 pub(crate) type Test = (&'static str, &'static [&'static str], fn());
 
 /// Runs the tests that the command line asks for. The standard harness cannot ignore a test at run time.
@@ -46,8 +47,8 @@ pub(crate) fn run_if_installed(programs: &[&str], test: fn()) -> Result<Completi
     Ok(Completion::ignored_with(reason))
 }
 
-/// What a test names that needs the example `hyper`. `ci/features.sh` runs these tests; without the feature they
-/// would compile the runtime once more.
+/// What a test names that needs the example `hyper`. `ci/features.sh` runs these tests; without the feature
+/// they would compile the runtime once more.
 pub(crate) const NEEDS_HYPER: &str = "the feature `hyper` of this package";
 
 /// True if a directory of `PATH` has a file named `program`.

@@ -4,9 +4,9 @@
 //! A program with the line defines `read`, `recv`, `poll` and the other functions below itself, in the place
 //! of libc's. The feature alone changes nothing: a dependency that turns it on leaves the program as it is.
 //! (The line belongs in the program, as a `#[global_allocator]` does. In a library it has an effect only if
-//! the linker takes that file of the library.) A call on a green thread that would block parks the green thread, and its OS thread runs
-//! others. So 1,000 green threads may each wait in an unmodified `ureq`, `redis`, libpq or libcurl, on a
-//! handful of OS threads:
+//! the linker takes that file of the library.) A call on a green thread that would block parks the green
+//! thread, and its OS thread runs others. So 1,000 green threads may each wait in an unmodified `ureq`,
+//! `redis`, libpq or libcurl, on a handful of OS threads:
 //!
 //! ```standalone_crate
 //! use std::io::{Read, Write};

@@ -443,9 +443,10 @@ impl Builder {
         self
     }
 
-    /// Sets whether tokio's crates work in this runtime's green threads: its OS threads then run in the context
-    /// of [tokio's reactor](crate::tokio), which starts with the first such runtime. The default is `false`, or
-    /// the environment variable `RUNTIME_TOKIO`. (Feature `tokio`, which changes nothing by itself.)
+    /// Sets whether tokio's crates work in this runtime's green threads: its OS threads then run in the
+    /// context of [tokio's reactor](crate::tokio), which starts with the first such runtime. The default is
+    /// `false`, or the environment variable `RUNTIME_TOKIO`. (Feature `tokio`, which changes nothing by
+    /// itself.)
     ///
     /// A [deadlock](crate::docs::deadlock) is not reported any more once the reactor has started, because the
     /// reactor might wake any green thread.

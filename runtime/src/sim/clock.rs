@@ -1,5 +1,6 @@
-//! `clock`: `clock_gettime`, `getrandom` and `pthread_create`, in the place of libc's in a program with the line
-//! `runtime::sim!()` (`crate::hooks`). On an M of a simulation they answer from the simulation; elsewhere they call libc's.
+//! `clock`: `clock_gettime`, `getrandom` and `pthread_create`, in the place of libc's in a program with the
+//! line `runtime::sim!()` (`crate::hooks`). On an M of a simulation they answer from the simulation;
+//! elsewhere they call libc's.
 //!
 //! So `std::time::Instant`, `SystemTime`, the keys of `HashMap`s and the crate `getrandom` are simulated, in
 //! code of others too.

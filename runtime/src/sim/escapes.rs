@@ -2,8 +2,8 @@
 //! those of `clock.rs` are. Each either answers from the simulation, or names itself
 //! in the failure of the run.
 //!
-//! A program with `runtime::interpose!(sim)` has other functions for sleeps and for futexes: green threads park
-//! in these.
+//! A program with `runtime::interpose!(sim)` has other functions for sleeps and for futexes: green threads
+//! park in these.
 
 #![allow(unsafe_code)]
 
