@@ -43,6 +43,8 @@ pub(crate) mod wish;
 
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::io;
+use std::marker::PhantomData;
+use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 
@@ -108,7 +110,14 @@ pub(crate) struct M {
     pub(crate) lender: Lender,
     /// How the M sleeps, for the flight recorder.
     pub(crate) nap: Nap,
-    // The fields below belong to the M's own thread.
+    /// The word on which std's `thread::park` sleeps on this thread.
+    #[cfg(all(feature = "interpose", target_os = "linux"))]
+    pub(crate) std_parker: std_parker::StdParker,
+    own: Own,
+}
+
+/// What belongs to the M's own thread: reached by an [`OwnM`] alone.
+pub(crate) struct Own {
     p: Cell<*const P>,
     /// The M's own count of its runtime (`run/kept.rs`); null while no thread runs the M.
     pub(crate) keeper: Cell<*const ()>,
@@ -137,12 +146,26 @@ pub(crate) struct M {
     /// How many Gs wait at the M's station (`run/station.rs`).
     #[cfg(all(feature = "interpose", target_os = "linux"))]
     pub(crate) at_station: Cell<usize>,
-    /// The word on which std's `thread::park` sleeps on this thread.
-    #[cfg(all(feature = "interpose", target_os = "linux"))]
-    pub(crate) std_parker: std_parker::StdParker,
 }
 
-// SAFETY: only the M's own thread touches the cells; all other fields are atomic or synchronise themselves.
+/// An M on its own thread. It does not leave that thread.
+#[derive(Clone, Copy)]
+pub(crate) struct OwnM<'m> {
+    m: &'m M,
+    _here: PhantomData<*const ()>,
+}
+
+impl Deref for OwnM<'_> {
+    type Target = M;
+
+    #[inline(always)]
+    fn deref(&self) -> &M {
+        self.m
+    }
+}
+
+// SAFETY: `own` has the fields that do not synchronise themselves. Only an `OwnM` reaches it, and that exists on
+// the M's own thread alone.
 unsafe impl Sync for M {}
 // SAFETY: `run/threads.rs` makes an M on one thread and hands it to its own thread before any thread touches
 // the cells.
@@ -166,62 +189,28 @@ impl M {
             rest: Rest::new(),
             lender: Lender::new(),
             nap: Nap::new(),
-            p: Cell::new(ptr::null()),
-            keeper: Cell::new(ptr::null()),
-            loan: Cell::new(Loan::InRuntime),
-            reserved_by: Cell::new(None),
-            claims: Cell::new(0),
-            roams_until: Cell::new(0),
-            spinning: Cell::new(false),
-            is_coming_spare: Cell::new(false),
-            network_is_quick: Cell::new(false),
-            records: Cell::new(false),
-            since: Cell::new(0),
-            ready: RefCell::new(Vec::new()),
-            // Full capacity at once, so that the end of a G allocates nothing.
-            dead: UnsafeCell::new(Vec::with_capacity(KEPT_GS + 1)),
-            ids: Cell::new(ids::Batch::EMPTY),
-            #[cfg(all(feature = "interpose", target_os = "linux"))]
-            at_station: Cell::new(0),
             #[cfg(all(feature = "interpose", target_os = "linux"))]
             std_parker: std_parker::StdParker::default(),
+            own: Own {
+                p: Cell::new(ptr::null()),
+                keeper: Cell::new(ptr::null()),
+                loan: Cell::new(Loan::InRuntime),
+                reserved_by: Cell::new(None),
+                claims: Cell::new(0),
+                roams_until: Cell::new(0),
+                spinning: Cell::new(false),
+                is_coming_spare: Cell::new(false),
+                network_is_quick: Cell::new(false),
+                records: Cell::new(false),
+                since: Cell::new(0),
+                ready: RefCell::new(Vec::new()),
+                // Full capacity at once, so that the end of a G allocates nothing.
+                dead: UnsafeCell::new(Vec::with_capacity(KEPT_GS + 1)),
+                ids: Cell::new(ids::Batch::EMPTY),
+                #[cfg(all(feature = "interpose", target_os = "linux"))]
+                at_station: Cell::new(0),
+            },
         }
-    }
-
-    /// Returns the P that the M holds. *Runs on: this M, in the runtime.*
-    #[inline]
-    pub(crate) fn held(&self) -> Option<Held<'_>> {
-        debug_assert!(matches!(self.loan.get(), Loan::InRuntime), "a lent P is not held");
-        // SAFETY: Ps live as long as their runtime. `acquire` and `let_go` keep `p` set only while this M
-        // holds or has lent that P, and the entry into the runtime has taken a lent P back.
-        unsafe { self.p.get().as_ref().map(|p| Held::new(p)) }
-    }
-
-    /// Returns the P that the M holds or has lent. Sysmon may have taken a lent P since.
-    #[inline]
-    pub(crate) fn lent_p(&self) -> Option<&P> {
-        // SAFETY: Ps live as long as their runtime.
-        unsafe { self.p.get().as_ref() }
-    }
-
-    /// Returns `true` if the M runs user code and sysmon has taken its P. *Runs on: this M, also in a signal
-    /// handler.*
-    pub(crate) fn has_lost_p(&self) -> bool {
-        self.lent_p().is_some_and(|p| p.lease.is_lost(&self.lender))
-    }
-
-    /// Makes `p` the M's P. The caller has just won its lease.
-    #[inline]
-    pub(crate) fn acquire(&self, p: &P) {
-        debug_assert!(self.roams_until.get() == 0, "an M with a P does not roam");
-        self.p.set(p);
-        p.set_holder(ptr::from_ref(self).cast());
-    }
-
-    /// Forgets the M's P, which the M has given up or lost.
-    #[inline]
-    pub(crate) fn let_go(&self) {
-        self.p.set(ptr::null());
     }
 
     /// Ends the wait of the G that is parked in place on this M. *Runs on: the thread that has decided that
@@ -256,11 +245,76 @@ impl M {
         unsafe { self.running.load(Ordering::Acquire).as_ref() }
     }
 
+    /// Returns the G whose code or hooks the M ran a moment ago. *Runs on: any thread.*
+    #[inline]
+    pub(crate) fn running_or_hooked(&self) -> Option<GRef> {
+        // Acquire: pairs with `run_hooks`.
+        // SAFETY: only `run_hooks` writes the pointer, and Gs are never freed.
+        self.running().or_else(|| unsafe { self.hooked.load(Ordering::Acquire).as_ref() })
+    }
+}
+
+impl<'m> OwnM<'m> {
+    /// # Safety
+    /// The caller runs on the thread of `m`, and keeps the result there.
+    #[inline(always)]
+    pub(crate) unsafe fn new(m: &'m M) -> Self {
+        OwnM { m, _here: PhantomData }
+    }
+
+    /// Returns the M as every thread sees it.
+    #[inline(always)]
+    pub(crate) fn shared(self) -> &'m M {
+        self.m
+    }
+
+    /// Returns what belongs to this thread.
+    #[inline(always)]
+    pub(crate) fn own(self) -> &'m Own {
+        &self.m.own
+    }
+
+    /// Returns the P that the M holds. *Runs on: this M, in the runtime.*
+    #[inline]
+    pub(crate) fn held(self) -> Option<Held<'m>> {
+        debug_assert!(matches!(self.own().loan.get(), Loan::InRuntime), "a lent P is not held");
+        // SAFETY: Ps live as long as their runtime. `acquire` and `let_go` keep `p` set only while this M
+        // holds or has lent that P, and the entry into the runtime has taken a lent P back.
+        unsafe { self.own().p.get().as_ref().map(|p| Held::new(p)) }
+    }
+
+    /// Returns the P that the M holds or has lent. Sysmon may have taken a lent P since.
+    #[inline]
+    pub(crate) fn lent_p(self) -> Option<&'m P> {
+        // SAFETY: Ps live as long as their runtime.
+        unsafe { self.own().p.get().as_ref() }
+    }
+
+    /// Returns `true` if the M runs user code and sysmon has taken its P. *Runs on: this M, also in a signal
+    /// handler.*
+    pub(crate) fn has_lost_p(self) -> bool {
+        self.lent_p().is_some_and(|p| p.lease.is_lost(&self.m.lender))
+    }
+
+    /// Makes `p` the M's P. The caller has just won its lease.
+    #[inline]
+    pub(crate) fn acquire(self, p: &P) {
+        debug_assert!(self.own().roams_until.get() == 0, "an M with a P does not roam");
+        self.own().p.set(p);
+        p.set_holder(ptr::from_ref(self.m).cast());
+    }
+
+    /// Forgets the M's P, which the M has given up or lost.
+    #[inline]
+    pub(crate) fn let_go(self) {
+        self.own().p.set(ptr::null());
+    }
+
     /// Makes `hooks` the running code instead of that of `g`, which runs on this M. Until it returns, the
     /// caller counts as a plain OS thread: it waits with its OS thread, no cancellation unwinds it, and it
     /// has no G to attach contexts to. *Runs on: this M, in user code.*
-    pub(crate) fn run_hooks(&self, g: GRef, hooks: impl FnOnce()) {
-        debug_assert!(!matches!(self.loan.get(), Loan::InRuntime), "hooks are user code");
+    pub(crate) fn run_hooks(self, g: GRef, hooks: impl FnOnce()) {
+        debug_assert!(!matches!(self.own().loan.get(), Loan::InRuntime), "hooks are user code");
         // Release, as in `set_running`.
         self.hooked.store(ptr::from_ref(g).cast_mut(), Ordering::Release);
         self.set_running(None);
@@ -270,69 +324,61 @@ impl M {
         self.hooked.store(ptr::null_mut(), Ordering::Relaxed);
     }
 
-    /// Returns the G whose code or hooks the M ran a moment ago. *Runs on: any thread.*
-    #[inline]
-    pub(crate) fn running_or_hooked(&self) -> Option<GRef> {
-        // Acquire: pairs with `run_hooks`.
-        // SAFETY: only `run_hooks` writes the pointer, and Gs are never freed.
-        self.running().or_else(|| unsafe { self.hooked.load(Ordering::Acquire).as_ref() })
-    }
-
-    /// Returns an unused G. *Runs on: this M.*
+    /// Returns an unused G.
     ///
     /// # Errors
     /// Fails if there is no memory for a new G.
     #[inline]
-    pub(crate) fn take_g(&self) -> io::Result<GRef> {
+    pub(crate) fn take_g(self) -> io::Result<GRef> {
         // SAFETY: only this thread touches `dead`, and nothing below calls this function or `give_g` again.
-        let dead = unsafe { &mut *self.dead.get() };
+        let dead = unsafe { &mut *self.own().dead.get() };
         match dead.pop() {
             Some(g) => Ok(g),
             None => table::take(KEPT_GS / 2, |g| dead.push(g)),
         }
     }
 
-    /// Keeps a G that is no longer used. *Runs on: this M.*
+    /// Keeps a G that is no longer used.
     #[inline]
-    pub(crate) fn give_g(&self, g: GRef) {
+    pub(crate) fn give_g(self, g: GRef) {
         // SAFETY: only this thread touches `dead`, and nothing below calls this function or `take_g` again.
-        let dead = unsafe { &mut *self.dead.get() };
+        let dead = unsafe { &mut *self.own().dead.get() };
         dead.push(g);
         if dead.len() > KEPT_GS {
             table::give(dead.drain(..KEPT_GS / 2));
         }
     }
 
-    /// Records that `g` begins to run, and notes whether its next stop is to be recorded. *Runs on: this M.*
+    /// Records that `g` begins to run, and notes whether its next stop is to be recorded.
     #[inline]
-    pub(crate) fn record_run(&self, held: Held<'_>, g: &G) {
+    pub(crate) fn record_run(self, held: Held<'_>, g: &G) {
         held.runs(g);
-        self.records.set(held.own().records());
+        self.own().records.set(held.own().records());
     }
 
     /// Records why the G has stopped whose run was recorded. *Runs on: this M, before a waker may make that G
     /// ready.*
     #[inline]
-    pub(crate) fn record_stop(&self, held: Held<'_>, stopped: Stopped) {
+    pub(crate) fn record_stop(self, held: Held<'_>, stopped: Stopped) {
         held.stops(stopped);
-        self.records.set(held.own().records());
+        self.own().records.set(held.own().records());
     }
 
     /// Releases what the M keeps, because its thread ends. *Runs on: this M. No G is bound to it, or its
     /// runtime exits.*
-    pub(crate) fn end(&self) {
+    pub(crate) fn end(self) {
         // SAFETY: only this thread touches `dead`, and it calls neither `take_g` nor `give_g` here.
-        table::give(unsafe { &mut *self.dead.get() }.drain(..));
-        *self.ready.borrow_mut() = Vec::new();
+        table::give(unsafe { &mut *self.own().dead.get() }.drain(..));
+        *self.own().ready.borrow_mut() = Vec::new();
         self.tid.store(0, Ordering::Relaxed);
     }
 
-    /// Returns a fresh id for a G. *Runs on: this M.*
+    /// Returns a fresh id for a G.
     #[inline]
-    pub(crate) fn next_id(&self) -> u64 {
-        let mut batch = self.ids.get();
+    pub(crate) fn next_id(self) -> u64 {
+        let mut batch = self.own().ids.get();
         let id = batch.next(|n| self.sched().take_ids(n));
-        self.ids.set(batch);
+        self.own().ids.set(batch);
         id
     }
 }

@@ -21,7 +21,7 @@ use crate::api::park::{Waiting, is_interrupted};
 use crate::g::wait::{Cancel, Decision, Outcome};
 use crate::g::why::Why;
 use crate::g::{GRef, Ticket};
-use crate::m::M;
+use crate::m::OwnM;
 use crate::m::current::{current_g, on_m};
 use crate::run::sched::Sched;
 use crate::run::wake;
@@ -66,7 +66,7 @@ pub fn signal_of_runtime() -> Option<i32> {
 /// the runtime's clock. *Runs on: a green thread, in user code.*
 pub fn wait(fds: &[(RawFd, u32)], until: u64) -> End {
     // SAFETY: the M of this OS thread lives as long as its runtime, which this G keeps until it ends.
-    let m = unsafe { &*on_m(ptr::from_ref::<M>).expect("a green thread runs on an M") };
+    let m = unsafe { OwnM::new(&*on_m(|m| ptr::from_ref(m.shared())).expect("a green thread runs on an M")) };
     let moves = may_move(current_g().expect("a green thread runs here"));
     let netpoll = &m.sched().netpoll;
     let station = match if moves { netpoll.shared_station() } else { m.station() } {
@@ -181,10 +181,10 @@ fn end_as_closed(waiters: &mut Vec<Waiter>, own: Option<Ticket>) {
     }
 }
 
-impl M {
+impl OwnM<'_> {
     /// Returns `true` if this M runs the code of a green thread, and not the runtime.
     #[inline]
-    fn runs_user_code(&self) -> bool {
-        !matches!(self.loan.get(), crate::m::Loan::InRuntime) && self.running().is_some()
+    fn runs_user_code(self) -> bool {
+        !matches!(self.own().loan.get(), crate::m::Loan::InRuntime) && self.running().is_some()
     }
 }

@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::m::current::on_m;
-use crate::m::{Loan, M};
+use crate::m::{Loan, OwnM};
 use crate::tls;
 
 /// Calls `f` with the thread-locals of this OS thread. Where a closure runs that has its own, `f` counts as
@@ -24,8 +24,8 @@ fn call<R>(f: impl FnOnce() -> R) -> R {
     let run = || tls::under_home(|| result = Some(catch_unwind(AssertUnwindSafe(f))));
     let mut run = Some(run);
     // `f` must not park: the G would go on under its own thread-locals.
-    on_m(|m: &M| {
-        if let Some(g) = m.running().filter(|_| !matches!(m.loan.get(), Loan::InRuntime))
+    on_m(|m: OwnM<'_>| {
+        if let Some(g) = m.running().filter(|_| !matches!(m.own().loan.get(), Loan::InRuntime))
             && let Some(run) = run.take()
         {
             m.run_hooks(g, run);

@@ -435,7 +435,7 @@ fn blocks<T>(gives: Gives, f: impl FnOnce() -> T) -> T {
 
 /// Returns `true` if the caller is a green thread that has a P. *Runs on: any thread.*
 pub fn has_p() -> bool {
-    on_m(|m| matches!(m.loan.get(), Loan::Lent(_))).unwrap_or(false)
+    on_m(|m| matches!(m.own().loan.get(), Loan::Lent(_))).unwrap_or(false)
 }
 
 /// A stretch of code in `blocking`, including everything that it calls. Its drop ends the stretch, also by an

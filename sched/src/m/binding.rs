@@ -5,7 +5,7 @@
 
 use std::ptr;
 
-use super::M;
+use super::{M, OwnM};
 use crate::g::G;
 use crate::g::binding::Binding;
 
@@ -22,21 +22,21 @@ impl G {
     ///
     /// # Safety
     /// The G runs on this thread, which is `m`, and has no home.
-    pub(crate) unsafe fn set_in_place(&self, m: Option<&M>) {
+    pub(crate) unsafe fn set_in_place(&self, m: Option<OwnM<'_>>) {
         debug_assert!(!self.binding.is_home(), "strict mode binds a G for good");
         // SAFETY: a running G has its coroutine.
-        unsafe { self.bind(if m.is_some() { Binding::InPlace } else { Binding::Free }, m) };
+        unsafe { self.bind(if m.is_some() { Binding::InPlace } else { Binding::Free }, m.map(OwnM::shared)) };
     }
 
     /// Binds this G to `m`: from its next stop on, no other M resumes it.
     ///
     /// # Safety
     /// The G has its coroutine and is this thread's to run; this thread is `m`.
-    pub(crate) unsafe fn settle(&self, m: &M) {
+    pub(crate) unsafe fn settle(&self, m: OwnM<'_>) {
         debug_assert!(self.binding.get() == Binding::Free, "a G is bound to one M at a time");
         m.homes.add();
         // SAFETY: the caller keeps the contract above.
-        unsafe { self.bind(Binding::Home, Some(m)) };
+        unsafe { self.bind(Binding::Home, Some(m.shared())) };
     }
 
     /// Binds this G to `m` until it ends, and lets no G run on `m` any more but those that are bound to `m`
@@ -45,13 +45,13 @@ impl G {
     /// # Safety
     /// The G runs on this thread, which is `m`.
     #[cfg(all(feature = "interpose", target_os = "linux"))]
-    pub(crate) unsafe fn claim(&self, m: &M) {
+    pub(crate) unsafe fn claim(&self, m: OwnM<'_>) {
         if !self.binding.is_home() {
             // SAFETY: the G runs here, on `m`, and so has its coroutine.
             unsafe { self.settle(m) };
         }
         if !self.set_claims(true) {
-            m.claims.set(m.claims.get() + 1);
+            m.own().claims.set(m.own().claims.get() + 1);
         }
     }
 
@@ -66,12 +66,12 @@ impl G {
 
     #[cold]
     fn unsettle_bound(&self) {
-        // SAFETY: this G runs here, so only this thread uses its coroutine. `bind` wrote the pointer, and an
-        // M to which a G is bound does not end.
-        let m = unsafe { &*(*self.coro()).bound_to.get().cast::<M>() };
+        // SAFETY: this G runs here, so only this thread uses its coroutine. `bind` wrote the pointer to the M
+        // of this thread, and an M to which a G is bound does not end.
+        let m = unsafe { OwnM::new(&*(*self.coro()).bound_to.get().cast::<M>()) };
         m.homes.remove();
         if self.set_claims(false) {
-            m.claims.set(m.claims.get() - 1);
+            m.own().claims.set(m.own().claims.get() - 1);
         }
         self.binding.set(Binding::Free);
     }
@@ -88,10 +88,10 @@ impl G {
     /// Returns the M on which this G waits in place for a P; `None` if `m` may run this G. A bound G lies in
     /// the queue of a P, or in the global queue, only while it waits in place. *Runs on: `m`, which has taken
     /// this G from a queue.*
-    pub(crate) fn waits_in_place(&self, m: &M) -> Option<&'static M> {
+    pub(crate) fn waits_in_place(&self, m: OwnM<'_>) -> Option<&'static M> {
         match self.bound() {
             Bound::Free => None,
-            Bound::InPlace(other) | Bound::Home(other) => (!ptr::eq(other, m)).then_some(other),
+            Bound::InPlace(other) | Bound::Home(other) => (!ptr::eq(other, m.shared())).then_some(other),
         }
     }
 

@@ -10,7 +10,7 @@
 use std::cell::Cell;
 use std::ptr;
 
-use super::M;
+use super::{M, OwnM};
 use crate::g::GRef;
 use crate::sys::fork;
 
@@ -54,9 +54,9 @@ pub(crate) fn current_g() -> Option<GRef> {
 /// Calls `look` with the M of this OS thread, without entering the runtime; returns `None` on a thread that
 /// is no M. Sysmon may have taken the M's P already. *Runs on: any thread; `look` must not switch stacks.*
 #[inline]
-pub(crate) fn on_m<R>(look: impl FnOnce(&M) -> R) -> Option<R> {
+pub(crate) fn on_m<R>(look: impl FnOnce(OwnM<'_>) -> R) -> Option<R> {
     // SAFETY: `current` names the M of this OS thread, which outlives that thread.
-    unsafe { current().as_ref() }.map(look)
+    unsafe { current().as_ref().map(|m| look(OwnM::new(m))) }
 }
 
 /// Returns the number of the P with which this OS thread runs user code; `None` on a plain OS thread, and in

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+use super::OwnM;
 use super::current::current;
 use crate::g::{GRef, table};
 use crate::m::os_thread;
@@ -22,7 +23,7 @@ fn recycle(g: GRef) {
     g.forget();
     // SAFETY: `current` names the M of this OS thread, which outlives that thread. The kept Gs belong to the
     // thread, with or without a P.
-    match unsafe { current().as_ref() } {
+    match unsafe { current().as_ref().map(|m| OwnM::new(m)) } {
         Some(m) => m.give_g(g),
         None => table::give([g]),
     }

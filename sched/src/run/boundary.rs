@@ -37,7 +37,7 @@ use timers::clock;
 use crate::g::payload::Stop;
 use crate::g::wait::{Decision, Outcome};
 use crate::g::{GRef, Status, panics};
-use crate::m::{Loan, M, current::current, in_place::Slept};
+use crate::m::{Loan, M, OwnM, current::current, in_place::Slept};
 use crate::p::Held;
 use crate::p::event::{By, Kind, Stopped};
 use crate::run::contexts;
@@ -56,20 +56,20 @@ pub(crate) struct Entered {
 #[inline(always)]
 pub(crate) fn enter() -> Option<Entered> {
     // SAFETY: `current` names the M of this OS thread, which outlives that thread.
-    let m = unsafe { current().as_ref()? };
-    let nested = match m.loan.get() {
+    let m = unsafe { OwnM::new(current().as_ref()?) };
+    let nested = match m.own().loan.get() {
         Loan::InRuntime => true,
         loan => {
             end_loan(m, loan);
             false
         }
     };
-    Some(Entered { m, nested, _here: PhantomData })
+    Some(Entered { m: m.shared(), nested, _here: PhantomData })
 }
 
 #[inline]
-fn end_loan(m: &M, loan: Loan) {
-    m.loan.set(Loan::InRuntime);
+fn end_loan(m: OwnM<'_>, loan: Loan) {
+    m.own().loan.set(Loan::InRuntime);
     if let Loan::Lent(lent) = loan
         && let Some(p) = m.lent_p()
     {
@@ -80,7 +80,7 @@ fn end_loan(m: &M, loan: Loan) {
 /// Forgets the P that sysmon has taken. Sysmon lets the next hog of a large crowd go (`run/crowd.rs`). *Runs
 /// on: `m`, which enters the runtime.*
 #[cold]
-fn lose_p(m: &M) {
+fn lose_p(m: OwnM<'_>) {
     m.let_go();
     let sched = m.sched();
     // Relaxed: a hint. Read too early, it costs the G a wait for a P.
@@ -103,15 +103,16 @@ pub(crate) fn enter_for_good() {
 
 /// Lends the P to user code. *Runs on: an M in the runtime, with a P.*
 #[inline]
-pub(crate) fn lend(m: &M, held: Held<'_>) {
-    m.loan.set(Loan::Lent(held.lease.lend(&m.lender)));
+pub(crate) fn lend(m: OwnM<'_>, held: Held<'_>) {
+    m.own().loan.set(Loan::Lent(held.lease.lend(&m.lender)));
 }
 
 impl Entered {
     #[inline]
-    pub(crate) fn m(&self) -> &M {
-        // SAFETY: `enter` took the M from `current`; the M outlives this OS thread.
-        unsafe { &*self.m }
+    pub(crate) fn m(&self) -> OwnM<'_> {
+        // SAFETY: `enter` took the M from `current`; the M outlives this OS thread, which this value does not
+        // leave.
+        unsafe { OwnM::new(&*self.m) }
     }
 
     #[inline]
@@ -160,7 +161,7 @@ impl Drop for Entered {
         let m = self.m();
         match m.held() {
             Some(held) => match held.lease.lend_unless_asked(&m.lender) {
-                Some(lent) => m.loan.set(Loan::Lent(lent)),
+                Some(lent) => m.own().loan.set(Loan::Lent(lent)),
                 None => give_up(m, held),
             },
             None => regain_p(m),
@@ -171,10 +172,10 @@ impl Drop for Entered {
 /// Leaves the runtime without a P: takes an idle P, or waits in place for one. Code in `blocking` goes on
 /// without, and so does a G that roams. *Runs on: `m`, in the runtime, without a lock.*
 #[cold]
-fn regain_p(m: &M) {
+fn regain_p(m: OwnM<'_>) {
     let (g, sched) = (m.running_or_hooked().expect("user code on an M belongs to a G"), m.sched());
     if g.binding.is_blocking() || m.may_roam() {
-        return m.loan.set(Loan::WithoutP);
+        return m.own().loan.set(Loan::WithoutP);
     }
     sched.end_roaming(m);
     let queue_up = |g| sched.make_work(|| sched.global.push(g));
@@ -186,7 +187,7 @@ fn regain_p(m: &M) {
 /// Leaves the runtime after sysmon has asked for the P: hands the P off and waits in place. *Runs on: `m`, in
 /// the runtime, without a lock.*
 #[cold]
-fn give_up(m: &M, held: Held<'_>) {
+fn give_up(m: OwnM<'_>, held: Held<'_>) {
     let (g, sched, p) =
         (m.running_or_hooked().expect("user code on an M belongs to a G"), m.sched(), held.p());
     sched.rescues.note_asked();
@@ -195,10 +196,10 @@ fn give_up(m: &M, held: Held<'_>) {
         sched.rescues.note_declared();
         m.let_go();
         sched.hand_off(p);
-        return m.loan.set(Loan::WithoutP);
+        return m.own().loan.set(Loan::WithoutP);
     }
     let rescue = sched.rescues.note(Some(g), p.away_ns(), Doing::Computing);
-    sched.note_hog(rescue, Some(m), None, true);
+    sched.note_hog(rescue, Some(m.shared()), None, true);
     let queue_up = |g| {
         held.queue.put_fresh(g);
         m.let_go();
@@ -211,8 +212,8 @@ fn give_up(m: &M, held: Held<'_>) {
 
 /// Waits for a P in a run queue, into which `queue_up` puts `g`, the running G. The G stays on its stack and
 /// its OS thread. *Runs on: `m`, in the runtime, without a lock; without a P after `queue_up`.*
-fn wait_in_place(m: &M, g: GRef, queue_up: impl FnOnce(GRef)) -> Held<'_> {
-    debug_assert!(!m.spinning.get(), "an M that spins runs no user code");
+fn wait_in_place(m: OwnM<'_>, g: GRef, queue_up: impl FnOnce(GRef)) -> Held<'_> {
+    debug_assert!(!m.own().spinning.get(), "an M that spins runs no user code");
     let sched = m.sched();
     let home = g.binding.is_home();
     if !home {
@@ -290,7 +291,7 @@ impl Keeps {
     ///   reserves `m` instead: it may wait for one of them, or for ever.
     /// - A closure that unwinds waits in place, so that no hog delays it. If Gs are bound to `m`, it waits at
     ///   home, because its destructor may wait for one of them.
-    fn of(g: GRef, m: &M) -> Self {
+    fn of(g: GRef, m: OwnM<'_>) -> Self {
         #[cfg(feature = "sim")]
         if m.sched().is_simulated() {
             // All Gs of a simulation run on one M.
@@ -298,7 +299,7 @@ impl Keeps {
             return if free { Keeps::Nothing } else { Keeps::AtHome };
         }
         if g.claims() {
-            return if g.is_pinned() && m.reserved_by.get().is_some() {
+            return if g.is_pinned() && m.own().reserved_by.get().is_some() {
                 Keeps::Reserved
             } else {
                 Keeps::Claimed
@@ -369,7 +370,7 @@ pub(crate) fn yield_kept(entered: Entered) {
 
 /// Hands the M's P, if it has one, to work that waits for a P. *Runs on: `m`, in the runtime, without a
 /// lock.*
-pub(crate) fn pass_p_on(m: &M) {
+pub(crate) fn pass_p_on(m: OwnM<'_>) {
     if let Some(held) = m.held() {
         m.let_go();
         m.sched().hand_off(held.p());
@@ -379,11 +380,11 @@ pub(crate) fn pass_p_on(m: &M) {
 /// Stops the pinned G as `stop_at_home` does, and reserves the M until the G is resumed. The P is passed on
 /// first: an M without a P looks whether it is reserved, and the others need not.
 fn stop_reserved(g: GRef, entered: Entered, stop: Stop) {
-    let m: *const M = entered.m();
+    let m: *const M = entered.m().shared();
     pass_p_on(entered.m());
     // SAFETY: an M lives as long as its runtime, and an M to which a G is bound keeps its thread, which is
     // this one.
-    let reserved_by = unsafe { &(*m).reserved_by };
+    let reserved_by = unsafe { &OwnM::new(&*m).own().reserved_by };
     let outer = reserved_by.replace(Some(g));
     stop_at_home(g, entered, stop);
     // `M::may_run` lets the reserving Gs resume only in reverse order.
@@ -397,7 +398,7 @@ fn stop_reserved(g: GRef, entered: Entered, stop: Stop) {
 /// Stops the G, which only this M then resumes. Sets its panics in flight aside, because other Gs run on this
 /// M meanwhile.
 fn stop_at_home(g: GRef, entered: Entered, stop: Stop) {
-    let m: *const M = entered.m();
+    let m: *const M = entered.m().shared();
     let panics = if std::thread::panicking() { panics::set_aside() } else { 0 };
     // In strict mode the G is bound already, and stays bound until its stack is free.
     let binds = !g.binding.is_home();
@@ -455,7 +456,7 @@ fn park_in_place(g: GRef, entered: Entered, limit: Option<Limit>) {
 /// Sleeps until the committed wait of `g` is over and its waker has called `wake_in_place`. At the limit the
 /// M ends the wait itself: the wait's timer may lie in a heap that no M looks at, because all OS threads
 /// sleep in place and no other can be had.
-fn sleep_in_place(m: &M, g: GRef, limit: Option<Limit>) {
+fn sleep_in_place(m: OwnM<'_>, g: GRef, limit: Option<Limit>) {
     let limit = limit.filter(|limit| limit.when != clock::NEVER);
     let sleep = |limited| {
         let Some(Limit { when, .. }) = limit.filter(|_| limited) else {

@@ -277,7 +277,7 @@ impl State {
 /// lock.*
 fn on_signal(locked: bool, registers: &preempt::Registers) {
     on_m(|m| {
-        m.sched().hogs.fill(m, registers);
+        m.sched().hogs.fill(m.shared(), registers);
         if !m.has_lost_p() {
             return;
         }

@@ -11,7 +11,7 @@ use crate::g::list::GList;
 use crate::m::nap::How;
 use crate::m::rest::SleepKind;
 use crate::m::wish::Wish;
-use crate::m::{M, MRef};
+use crate::m::{MRef, OwnM};
 use crate::p::Held;
 use crate::p::event::{By, Kind};
 use crate::run::sched::Sched;
@@ -38,7 +38,7 @@ const TURN_NS: u64 = 1_000_000;
 impl Sched {
     /// Returns the next G to run, with a P to run it; blocks until there is one. Returns `None` if the M is
     /// to end. *Runs on: `m`, on its own stack.*
-    pub(crate) fn find_runnable(&self, m: &M) -> Option<GRef> {
+    pub(crate) fn find_runnable(&self, m: OwnM<'_>) -> Option<GRef> {
         loop {
             if self.is_exiting() {
                 return None;
@@ -83,14 +83,14 @@ impl Sched {
     }
 
     /// Returns `true` if the M is to look for work again; watches first if `then` says so.
-    fn goes_on(&self, m: &M, mut then: Then) -> bool {
+    fn goes_on(&self, m: OwnM<'_>, mut then: Then) -> bool {
         while then == Then::Watch {
             then = self.rest_without_p(m);
         }
         then == Then::Look
     }
 
-    fn polled_g(&self, m: &M, held: Held<'_>) -> Option<GRef> {
+    fn polled_g(&self, m: OwnM<'_>, held: Held<'_>) -> Option<GRef> {
         self.poll_station(m);
         if self.poll_now(m, held) {
             if let Some(g) = held.queue.pop(1, &mut 0) {
@@ -102,21 +102,21 @@ impl Sched {
     }
 
     /// Gives the P to the first M in line, which has Gs that only it may run, if this M has had the P for
-    /// long. Returns `false` if this M keeps the P. *Runs on: `m`.*
+    /// long. Returns `false` if this M keeps the P.
     #[cold]
-    fn pass_on(&self, m: &M, held: Held<'_>) -> bool {
+    fn pass_on(&self, m: OwnM<'_>, held: Held<'_>) -> bool {
         let now = clock::now();
-        if m.since.get() == 0 {
-            m.since.set(now);
+        if m.own().since.get() == 0 {
+            m.own().since.set(now);
         }
-        if now - m.since.get() < TURN_NS {
+        if now - m.own().since.get() < TURN_NS {
             return false;
         }
         let Some(next) = self.idle.take_wanting() else { return false };
         let p = held.index;
         held.notes(Kind::HandOff, 0, 0);
         m.let_go();
-        if m.spinning.replace(false) {
+        if m.own().spinning.replace(false) {
             self.idle.stop_spinning();
         }
         self.hand_to(next.m(), p, false);
@@ -125,14 +125,14 @@ impl Sched {
 
     /// Looks at the other Ps and at the network, in rounds of random order, until the M has spun for long
     /// enough. The last round also takes run-next slots and due timers (Go: `stealWork`).
-    fn stolen_g(&self, m: &M, held: Held<'_>) -> Option<GRef> {
+    fn stolen_g(&self, m: OwnM<'_>, held: Held<'_>) -> Option<GRef> {
         let ps = self.made();
-        if ps == 1 || !(m.spinning.get() || self.idle.start_spinning(self.procs())) {
+        if ps == 1 || !(m.own().spinning.get() || self.idle.start_spinning(self.procs())) {
             return None;
         }
-        m.spinning.set(true);
+        m.own().spinning.set(true);
         let start = clock::now();
-        let enough = if m.network_is_quick.get() { SPIN_NET_NS } else { SPIN_NS };
+        let enough = if m.own().network_is_quick.get() { SPIN_NET_NS } else { SPIN_NS };
         loop {
             let now = clock::now();
             let last = now - start >= enough;
@@ -141,7 +141,7 @@ impl Sched {
             }
             if last || self.is_exiting() {
                 // The network was not quick this time; the wait that follows decides anew.
-                m.network_is_quick.set(false);
+                m.own().network_is_quick.set(false);
                 return None;
             }
             if let Some(g) = self.between_rounds(m, held) {
@@ -151,8 +151,8 @@ impl Sched {
     }
 
     /// Pauses between two rounds of stealing; while the network keeps the M busy, polls the network instead.
-    fn between_rounds(&self, m: &M, held: Held<'_>) -> Option<GRef> {
-        if !m.network_is_quick.get() {
+    fn between_rounds(&self, m: OwnM<'_>, held: Held<'_>) -> Option<GRef> {
+        if !m.own().network_is_quick.get() {
             (0..32).for_each(|_| std::hint::spin_loop());
             return None;
         }
@@ -191,8 +191,8 @@ impl Sched {
     /// Records that the M has a G to run. If it had promised to look, it looks once more for work that has
     /// come meanwhile.
     #[inline]
-    fn found(&self, m: &M, held: Held<'_>) {
-        if m.spinning.replace(false) {
+    fn found(&self, m: OwnM<'_>, held: Held<'_>) {
+        if m.own().spinning.replace(false) {
             if self.idle.withdraw(true, || self.any_work()) {
                 self.wake_idle_p();
             }
@@ -209,7 +209,7 @@ impl Sched {
 
     /// Puts the M to sleep: gives its P up, looks once more, and then waits for the network and the timers,
     /// or parks.
-    fn rest(&self, m: &M, held: Held<'_>) -> Then {
+    fn rest(&self, m: OwnM<'_>, held: Held<'_>) -> Then {
         let p = held.p();
         self.note_given_up(m, held);
         m.let_go();
@@ -217,11 +217,11 @@ impl Sched {
         self.rest_without_p(m)
     }
 
-    fn rest_without_p(&self, m: &M) -> Then {
-        if self.idle.withdraw(m.spinning.replace(false), || self.any_work()) {
+    fn rest_without_p(&self, m: OwnM<'_>) -> Then {
+        if self.idle.withdraw(m.own().spinning.replace(false), || self.any_work()) {
             if self.take_idle_p(m).is_some() {
                 self.idle.count_spinning();
-                m.spinning.set(true);
+                m.own().spinning.set(true);
             }
             return Then::Look;
         }
@@ -250,7 +250,7 @@ impl Sched {
 
     /// Blocks as the one M that waits for the network and for the next timer of all Ps, until the M is
     /// needed.
-    fn block_in_netpoll<'s>(&'s self, m: &M, mut turn: Turn<'s>) {
+    fn block_in_netpoll<'s>(&'s self, m: OwnM<'_>, mut turn: Turn<'s>) {
         loop {
             let Some(woken) = self.block_once(m, turn) else { return };
             if !woken.is_empty() || self.has_something_to_do(m) {
@@ -266,7 +266,7 @@ impl Sched {
 
     /// Returns `true` if an M that waited without a P needs one now. Makers of work look for idle Ps
     /// themselves and do not rely on this.
-    fn has_something_to_do(&self, m: &M) -> bool {
+    fn has_something_to_do(&self, m: OwnM<'_>) -> bool {
         self.is_exiting()
             || !m.home.is_empty()
             || self.heaps.time_sleep_until() <= clock::now()
@@ -274,7 +274,7 @@ impl Sched {
     }
 
     /// Blocks once. Returns the Gs that the network has woken; `None` if the M must not sleep now.
-    pub(crate) fn block_once(&self, m: &M, mut turn: Turn<'_>) -> Option<GList> {
+    pub(crate) fn block_once(&self, m: OwnM<'_>, mut turn: Turn<'_>) -> Option<GList> {
         let mut look_at = self.look_for_deadlock_at();
         let mut until = self.heaps.time_sleep_until().min(look_at);
         // Publishes its time first and then looks. A thread that adds a timer does the reverse, and so does
@@ -303,13 +303,13 @@ impl Sched {
         Some(woken)
     }
 
-    fn return_from_netpoll(&self, m: &M, woken: GList) {
+    fn return_from_netpoll(&self, m: OwnM<'_>, woken: GList) {
         let Some(held) = self.take_idle_p(m) else {
             return self.leave_to_busy_ps(m, woken);
         };
         // The M looks for more than the Gs that were woken, so it counts as spinning until it has found work.
         self.idle.count_spinning();
-        m.spinning.set(true);
+        m.own().spinning.set(true);
         held.counters.net_wakes.add(woken.len() as u64);
         if !woken.is_empty() {
             // The moment at which the M has taken the P.
@@ -321,7 +321,7 @@ impl Sched {
 
     /// Makes Gs runnable that the network has woken while all Ps are busy; sysmon makes one of them look at
     /// this work. *Runs on: `m`, which has left the netpoller, without a P.*
-    pub(crate) fn leave_to_busy_ps(&self, m: &M, woken: GList) {
+    pub(crate) fn leave_to_busy_ps(&self, m: OwnM<'_>, woken: GList) {
         self.note_wake(m);
         self.outside.readies_all(&woken, By::Network);
         self.make_work(|| self.global.append(woken));
@@ -330,7 +330,7 @@ impl Sched {
 
     /// Takes an idle P or that of an M that is being woken, or waits until another thread hands one over.
     /// *Runs on: `m`, without a P.*
-    fn wait_for_p(&self, m: &M) -> Then {
+    fn wait_for_p(&self, m: OwnM<'_>) -> Then {
         if !m.home.is_empty() {
             return self.get_in_line(m);
         }
@@ -338,9 +338,10 @@ impl Sched {
             self.p(p).lease.set_held();
             Wish::Run { p, spinning: false }
         };
-        let enter = || self.idle.take_or_park(MRef::new(m), hold, |woken| woken.m().wish.take_over());
+        let enter =
+            || self.idle.take_or_park(MRef::new(m.shared()), hold, |woken| woken.m().wish.take_over());
         let (taken, exiting) = self.closing.look_after(enter);
-        if m.is_coming_spare.replace(false) {
+        if m.own().is_coming_spare.replace(false) {
             // The M is in the list of parked Ms, or it was needed at once.
             self.crew.remove_coming_spare();
         }
@@ -354,8 +355,8 @@ impl Sched {
     /// Takes an idle P, or joins the line for one, because only this M may run the Gs in its own queue. *Runs
     /// on: `m`, without a P.*
     #[cold]
-    pub(crate) fn get_in_line(&self, m: &M) -> Then {
-        let enter = || self.idle.take_or_want(MRef::new(m), |p| self.p(p).lease.set_held());
+    pub(crate) fn get_in_line(&self, m: OwnM<'_>) -> Then {
+        let enter = || self.idle.take_or_want(MRef::new(m.shared()), |p| self.p(p).lease.set_held());
         let (taken, mut exiting) = self.closing.look_after(enter);
         if let Some(p) = taken {
             self.adopt(m, p);
@@ -374,7 +375,7 @@ impl Sched {
 
     /// Sleeps until another M hands `m` its P. *Runs on: `m`, whose G lies in a run queue and waits in
     /// place.*
-    pub(crate) fn sleep_for_a_p(&self, m: &M) {
+    pub(crate) fn sleep_for_a_p(&self, m: OwnM<'_>) {
         loop {
             // Sleeps first: the note is woken once for the P, and the next sleep must not find that wake-up.
             m.note.sleep();
@@ -392,15 +393,15 @@ impl Sched {
 
     /// Parks the M until it is handed a P or has a bound G to run. *Runs on: `m`, without a P, after it has
     /// looked for work.*
-    fn park_m(&self, m: &M) -> Then {
-        let ((), exiting) = self.closing.look_after(|| self.idle.park(MRef::new(m)));
+    fn park_m(&self, m: OwnM<'_>) -> Then {
+        let ((), exiting) = self.closing.look_after(|| self.idle.park(MRef::new(m.shared())));
         if exiting { Then::End } else { self.sleep_until_handed(m) }
     }
 
     /// Sleeps until another thread leaves a wish, or a G is put into the M's own queue. *Runs on: `m`, in the
     /// list of parked Ms, where `Closing::exit` finds it.*
-    fn sleep_until_handed(&self, m: &M) -> Then {
-        debug_assert!(!m.spinning.get());
+    fn sleep_until_handed(&self, m: OwnM<'_>) -> Then {
+        debug_assert!(!m.own().spinning.get());
         self.note_sleep(m, How::Parks);
         let mut sleeps = m.rest.begin(SleepKind::Parked, || !m.home.is_empty());
         let then = loop {
@@ -409,7 +410,9 @@ impl Sched {
             }
             match m.wish.take() {
                 // The M is still in the list: a G in its own queue woke it.
-                Wish::Nothing if self.is_exiting() || self.idle.leave(&MRef::new(m)) => break Then::Look,
+                Wish::Nothing if self.is_exiting() || self.idle.leave(&MRef::new(m.shared())) => {
+                    break Then::Look;
+                }
                 // The thread that took the M out of the list is about to leave its wish, and to wake it once
                 // more.
                 Wish::Nothing => sleeps = true,
@@ -422,17 +425,17 @@ impl Sched {
     }
 
     /// Does what the wish asks for. *Runs on: `m`, without a P.*
-    pub(crate) fn fulfil(&self, m: &M, wish: Wish) -> Then {
+    pub(crate) fn fulfil(&self, m: OwnM<'_>, wish: Wish) -> Then {
         match wish {
             Wish::Nothing => {}
             Wish::End => return Then::End,
             Wish::Watch => {
-                m.spinning.set(true);
+                m.own().spinning.set(true);
                 return Then::Watch;
             }
             Wish::Run { p, spinning } => {
                 self.adopt(m, p);
-                m.spinning.set(spinning);
+                m.own().spinning.set(spinning);
             }
         }
         Then::Look

@@ -10,7 +10,7 @@ use std::ops::Deref;
 use std::ptr;
 use std::sync::Arc;
 
-use crate::m::M;
+use crate::m::OwnM;
 use crate::run::sched::Sched;
 
 /// What an M counts.
@@ -37,29 +37,29 @@ impl Deref for Kept {
 
 /// The count of an M, while its thread runs.
 pub(crate) struct Keeper<'m> {
-    m: &'m M,
+    m: OwnM<'m>,
     _count: Arc<Counted>,
 }
 
 impl Keeper<'_> {
     /// Gives the M its count. *Runs on: the M, before it runs any G.*
-    pub(crate) fn of<'m>(m: &'m M, sched: &Arc<Sched>) -> Keeper<'m> {
+    pub(crate) fn of<'m>(m: OwnM<'m>, sched: &Arc<Sched>) -> Keeper<'m> {
         let count = Arc::new(Counted(sched.clone()));
-        m.keeper.set(Arc::as_ptr(&count).cast());
+        m.own().keeper.set(Arc::as_ptr(&count).cast());
         Keeper { m, _count: count }
     }
 }
 
 impl Drop for Keeper<'_> {
     fn drop(&mut self) {
-        self.m.keeper.set(ptr::null());
+        self.m.own().keeper.set(ptr::null());
     }
 }
 
-impl M {
-    /// Returns a reference that keeps the M's runtime alive. *Runs on: this M.*
-    pub(crate) fn keep(&self) -> Kept {
-        let count = self.keeper.get().cast::<Counted>();
+impl OwnM<'_> {
+    /// Returns a reference that keeps the M's runtime alive.
+    pub(crate) fn keep(self) -> Kept {
+        let count = self.own().keeper.get().cast::<Counted>();
         assert!(!count.is_null(), "the M's thread runs Gs only while it has a `Keeper`");
         // SAFETY: `Keeper::of` wrote what `Arc::as_ptr` gave, and the `Keeper` has a count as long as the
         // cell is not null. The cell belongs to this thread. The new count belongs to the returned value.

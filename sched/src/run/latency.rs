@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use timers::clock;
 
 use crate::g::GRef;
-use crate::m::M;
+use crate::m::OwnM;
 use crate::p::Held;
 use crate::p::event::{By, Stopped};
 use crate::p::measured::Measured;
@@ -160,11 +160,11 @@ impl Sched {
     /// As `look_at_wake_up`, for a G that has stopped on `m` and yields. Records its stop.
     #[cold]
     #[inline(never)]
-    pub(crate) fn look_at_yield(&self, m: &M, held: Held<'_>, g: GRef) {
+    pub(crate) fn look_at_yield(&self, m: OwnM<'_>, held: Held<'_>, g: GRef) {
         if held.own().sampler.ends_at_sample() {
             self.stamp(held, g);
         }
-        if m.records.get() {
+        if m.own().records.get() {
             m.record_stop(held, Stopped::Yield);
         }
     }
@@ -184,7 +184,7 @@ impl Sched {
 
     /// Runs `g`, whose wake-up is a sample of this weight, until it stops. *Runs on: `m`, which has the P
     /// `held`.*
-    pub(crate) fn run_sampled(&self, m: &M, held: Held<'_>, g: GRef, weight: u8) {
+    pub(crate) fn run_sampled(&self, m: OwnM<'_>, held: Held<'_>, g: GRef, weight: u8) {
         let (weight, began) = (1 << weight, clock::now());
         let waited = began.saturating_sub(self.latency.take(g));
         held.measured.latency.add(waited, weight);
@@ -200,7 +200,7 @@ impl Sched {
     }
 
     /// Records a slice of a closure or a poll of a future.
-    fn ran(&self, m: &M, polls: bool, ran: u64, weight: u64) {
+    fn ran(&self, m: OwnM<'_>, polls: bool, ran: u64, weight: u64) {
         match m.held() {
             Some(held) => held.measured.runs(polls).add(ran, weight),
             None => self.latency.without_p.runs(polls).add_shared(ran, weight),

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use netpoll::{Turn, Waiter};
 
-use crate::m::M;
+use crate::m::OwnM;
 use crate::run::sched::Sched;
 
 impl Sched {
     #[inline(always)]
-    pub(crate) fn poll_station(&self, _m: &M) {}
+    pub(crate) fn poll_station(&self, _m: OwnM<'_>) {}
 
-    /// Sleeps on the note of `m`, for `time` at most if there is one. May return early. *Runs on: `m`.*
-    pub(crate) fn sleep_on_note(&self, m: &M, time: Option<Duration>) {
+    /// Sleeps on the note of `m`, for `time` at most if there is one. May return early.
+    pub(crate) fn sleep_on_note(&self, m: OwnM<'_>, time: Option<Duration>) {
         match time {
             None => m.note.sleep(),
             Some(time) => {
@@ -28,7 +28,7 @@ impl Sched {
     /// As [`Turn::block`].
     pub(crate) fn block_in_turn(
         &self,
-        _m: &M,
+        _m: OwnM<'_>,
         turn: Turn<'_>,
         until: u64,
         time: Option<Duration>,

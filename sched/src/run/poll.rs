@@ -11,7 +11,7 @@ use timers::clock;
 use crate::g::list::GList;
 use crate::g::wait::{Decision, Outcome};
 use crate::g::{GRef, Ticket};
-use crate::m::M;
+use crate::m::OwnM;
 use crate::p::Held;
 use crate::p::event::{By, Kind};
 use crate::run::net_wakers::{self, is_future};
@@ -21,12 +21,12 @@ use crate::run::sched::Sched;
 pub(crate) const QUICK_NS: u64 = 50_000;
 
 impl Sched {
-    /// Polls the network without blocking. Returns `true` if that woke a G. *Runs on: the holder of the P.*
-    pub(crate) fn poll_now(&self, m: &M, held: Held<'_>) -> bool {
+    /// Polls the network without blocking. Returns `true` if that woke a G.
+    pub(crate) fn poll_now(&self, m: OwnM<'_>, held: Held<'_>) -> bool {
         if !self.netpoll.has_sources() {
             return false;
         }
-        let mut ready = m.ready.borrow_mut();
+        let mut ready = m.own().ready.borrow_mut();
         if self.netpoll.poll_now(&mut ready).is_none() {
             return false;
         }
@@ -43,8 +43,8 @@ impl Sched {
 
     /// Blocks in the netpoller until an event, a break or `until`, and returns the Gs to run. *Runs on: `m`,
     /// without a P.*
-    pub(crate) fn wait_for_events(&self, m: &M, turn: Turn<'_>, until: u64) -> GList {
-        let mut ready = m.ready.borrow_mut();
+    pub(crate) fn wait_for_events(&self, m: OwnM<'_>, turn: Turn<'_>, until: u64) -> GList {
+        let mut ready = m.own().ready.borrow_mut();
         let start = clock::now();
         let ahead = until.saturating_sub(start);
         let lead = self.lead.of(ahead);
@@ -62,7 +62,7 @@ impl Sched {
                 now = clock::now();
             }
         }
-        m.network_is_quick.set(!ready.is_empty() && now - start < QUICK_NS);
+        m.own().network_is_quick.set(!ready.is_empty() && now - start < QUICK_NS);
         self.netpoll.polled(now);
         self.sysmon.record_time(now);
         self.woken_gs(&mut ready)

@@ -24,32 +24,32 @@ use netpoll::{Turn, WakeBy};
 use timers::clock;
 
 use crate::g::GRef;
-use crate::m::M;
+use crate::m::OwnM;
 use crate::m::rest::SleepKind;
 use crate::p::event::By;
 use crate::run::boundary::pass_p_on;
 use crate::run::sched::Sched;
 use crate::sync::full_fence;
 
-impl M {
+impl OwnM<'_> {
     /// Returns `true` if the M may run `g`, which is bound to it, while it is reserved. Of the pinned Gs,
-    /// only the one that reserved it last may run. *Runs on: this M.*
-    fn may_run(&self, g: GRef) -> bool {
-        !g.is_pinned() || self.reserved_by.get().is_none_or(|by| ptr::eq(by, g))
+    /// only the one that reserved it last may run.
+    fn may_run(self, g: GRef) -> bool {
+        !g.is_pinned() || self.own().reserved_by.get().is_none_or(|by| ptr::eq(by, g))
     }
 
-    /// Returns `true` if the M may run no Gs but those that are bound to it. *Runs on: this M.*
-    pub(crate) fn is_reserved(&self) -> bool {
-        self.reserved_by.get().is_some() || self.claims.get() > 0
+    /// Returns `true` if the M may run no Gs but those that are bound to it.
+    pub(crate) fn is_reserved(self) -> bool {
+        self.own().reserved_by.get().is_some() || self.own().claims.get() > 0
     }
 
     /// Returns `true` if `take_bound_g` finds a G. *Runs on: this M, reserved.*
-    pub(crate) fn has_bound_g(&self) -> bool {
+    pub(crate) fn has_bound_g(self) -> bool {
         self.home.any(|g| self.may_run(g))
     }
 
     /// Takes the first runnable G that is bound to the M and may run now. *Runs on: this M, reserved.*
-    fn take_bound_g(&self) -> Option<GRef> {
+    fn take_bound_g(self) -> Option<GRef> {
         self.home.remove_first(|g| self.may_run(g))
     }
 }
@@ -58,9 +58,9 @@ impl Sched {
     /// Runs the Gs that are bound to `m`, each with a P of its own turn, until `m` is no longer reserved. `m`
     /// may hold a P afterwards. *Runs on: `m`, reserved and without a P, on its own stack.*
     #[cold]
-    pub(crate) fn run_bound_gs(&self, m: &M) {
+    pub(crate) fn run_bound_gs(&self, m: OwnM<'_>) {
         while m.is_reserved() {
-            debug_assert!(!m.spinning.get(), "an M that spins runs no user code");
+            debug_assert!(!m.own().spinning.get(), "an M that spins runs no user code");
             pass_p_on(m);
             self.end_roaming(m);
             #[cfg(all(feature = "interpose", target_os = "linux"))]
@@ -76,7 +76,7 @@ impl Sched {
         }
     }
 
-    fn sleep_until_bound_g(&self, m: &M) {
+    fn sleep_until_bound_g(&self, m: OwnM<'_>) {
         // The runtime does not end meanwhile: the G that reserves the M lives.
         while !m.has_bound_g() {
             let mut turn = None;
@@ -105,7 +105,7 @@ impl Sched {
 
     /// Blocks in the netpoller until an event, a timer, or a G that is bound to `m`. Hands on what there is
     /// to run. *Runs on: `m`, reserved and without a P.*
-    fn watch_for_others(&self, m: &M, turn: Turn<'_>) {
+    fn watch_for_others(&self, m: OwnM<'_>, turn: Turn<'_>) {
         let Some(woken) = self.block_once(m, turn) else { return };
         let next = self.heaps.time_sleep_until();
         if woken.is_empty() && next > clock::now() {

@@ -21,7 +21,7 @@ use std::io;
 use timers::clock::NEVER;
 
 use crate::g::list::GList;
-use crate::m::M;
+use crate::m::OwnM;
 use crate::p::Held;
 use crate::p::event::Kind;
 use crate::run::idle::Given;
@@ -106,12 +106,12 @@ impl Sched {
         held.index >= self.procs()
     }
 
-    /// Retires the surplus P of `m`, which goes on without a P. *Runs on: `m`.*
+    /// Retires the surplus P of `m`, which goes on without a P.
     #[cold]
-    pub(crate) fn retire_from(&self, m: &M, held: Held<'_>) {
+    pub(crate) fn retire_from(&self, m: OwnM<'_>, held: Held<'_>) {
         let p = held.index;
         m.let_go();
-        if m.spinning.replace(false) {
+        if m.own().spinning.replace(false) {
             self.idle.stop_spinning();
         }
         self.retire(p);

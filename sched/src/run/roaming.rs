@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use timers::clock;
 
-use crate::m::M;
+use crate::m::OwnM;
 use crate::run::sched::Sched;
 
 /// How many Ms per P roam at a time.
@@ -38,11 +38,11 @@ impl Roaming {
     }
 }
 
-impl M {
+impl OwnM<'_> {
     /// Returns `true` if the M may leave the runtime without a P. *Runs on: this M, in the runtime, without a
     /// P.*
-    pub(crate) fn may_roam(&self) -> bool {
-        let until = self.roams_until.get();
+    pub(crate) fn may_roam(self) -> bool {
+        let until = self.own().roams_until.get();
         until != 0 && clock::now() < until
     }
 }
@@ -50,16 +50,16 @@ impl M {
 impl Sched {
     /// Lets `m` roam, unless too many do. *Runs on: `m`, in the runtime, without a P; its G has been
     /// blocked.*
-    pub(crate) fn roam(&self, m: &M) {
-        if m.roams_until.get() == 0 && self.roaming.join(MOST_PER_P * self.procs()) {
-            m.roams_until.set(clock::now() + LONGEST_NS);
+    pub(crate) fn roam(&self, m: OwnM<'_>) {
+        if m.own().roams_until.get() == 0 && self.roaming.join(MOST_PER_P * self.procs()) {
+            m.own().roams_until.set(clock::now() + LONGEST_NS);
         }
     }
 
     /// Ends what `roam` has begun, if it has. *Runs on: `m`, in the runtime, without a P.*
     #[inline]
-    pub(crate) fn end_roaming(&self, m: &M) {
-        if m.roams_until.replace(0) != 0 {
+    pub(crate) fn end_roaming(&self, m: OwnM<'_>) {
+        if m.own().roams_until.replace(0) != 0 {
             self.roaming.leave();
         }
     }

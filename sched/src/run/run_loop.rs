@@ -9,7 +9,7 @@ use crate::g::payload::Stop;
 use crate::g::wait::Cancel;
 use crate::g::why::Why;
 use crate::g::{GRef, Status};
-use crate::m::M;
+use crate::m::OwnM;
 use crate::m::release::release;
 use crate::p::Held;
 use crate::p::event::{Kind, Stopped};
@@ -23,7 +23,7 @@ pub(crate) const GLOBAL_FIRST: u32 = 61;
 
 impl Sched {
     /// Runs Gs until the M is to end. *Runs on: `m`, on its own stack.*
-    pub(crate) fn run_m(&self, m: &M) {
+    pub(crate) fn run_m(&self, m: OwnM<'_>) {
         #[cfg(feature = "sim")]
         while let Some(g) = self.chosen_g(m).or_else(|| self.find_runnable(m)) {
             self.run(m, g);
@@ -37,7 +37,7 @@ impl Sched {
     /// Takes the next G from the queues of this P, from the M's own queue, or from the global queue. Fires
     /// due timers first.
     #[inline]
-    pub(crate) fn next_g(&self, m: &M, held: Held<'_>) -> Option<GRef> {
+    pub(crate) fn next_g(&self, m: OwnM<'_>, held: Held<'_>) -> Option<GRef> {
         let own = held.own();
         let round = held.next_round();
         if round.is_multiple_of(GLOBAL_FIRST) {
@@ -67,7 +67,7 @@ impl Sched {
 
     /// Runs `g` until it parks, yields, waits for a poll or ends. *Runs on: `m`, with a P.*
     #[inline(always)]
-    pub(crate) fn run(&self, m: &M, g: GRef) {
+    pub(crate) fn run(&self, m: OwnM<'_>, g: GRef) {
         if self.config.own_locals {
             return self.run_with_locals(m, g);
         }
@@ -83,7 +83,7 @@ impl Sched {
     /// Returns the P of `m` if `m` is to run `g`, whose status then is that it runs. *Runs on: `m`, with a
     /// P.*
     #[inline(always)]
-    pub(crate) fn may_run<'m>(&self, m: &'m M, g: GRef) -> Option<Held<'m>> {
+    pub(crate) fn may_run<'m>(&self, m: OwnM<'m>, g: GRef) -> Option<Held<'m>> {
         let Some(held) = m.held() else {
             // The wait of `g` was decided before its commit, and sysmon has taken the P meanwhile.
             self.outside.goes_on(g);
@@ -100,17 +100,16 @@ impl Sched {
     }
 
     /// Resumes `g`, whose status is that it runs, and returns why it stopped; `None` if `g` waits for a stack
-    /// instead. `MAY_OWN` is false where no green thread has thread-locals of its own. *Runs on: `m`, with
-    /// the P `held`.*
+    /// instead. `MAY_OWN` is false where no green thread has thread-locals of its own.
     #[inline(always)]
-    pub(crate) fn resume<const MAY_OWN: bool>(&self, m: &M, held: Held<'_>, g: GRef) -> Option<Stop> {
+    pub(crate) fn resume<const MAY_OWN: bool>(&self, m: OwnM<'_>, held: Held<'_>, g: GRef) -> Option<Stop> {
         if !self.prepare(m, held, g) {
             return None;
         }
         // SAFETY: `g` came out of a run queue, so only this M uses it, and it has a coroutine.
         let resume = || unsafe {
             if MAY_OWN {
-                Coro::resume(ptr::from_ref(m).expose_provenance(), || m.homes.is_any(), g)
+                Coro::resume(ptr::from_ref(m.shared()).expose_provenance(), || m.homes.is_any(), g)
             } else {
                 Coro::switch_to(g)
             }
@@ -124,9 +123,9 @@ impl Sched {
     }
 
     /// Gives `g`, whose status is that it runs, what it needs to run. Returns `false` if `g` waits for a
-    /// stack instead. *Runs on: `m`, with the P `held`.*
+    /// stack instead.
     #[inline(always)]
-    pub(crate) fn prepare(&self, m: &M, held: Held<'_>, g: GRef) -> bool {
+    pub(crate) fn prepare(&self, m: OwnM<'_>, held: Held<'_>, g: GRef) -> bool {
         if g.coro().is_null() {
             match self.coros.take(held.coros()) {
                 Ok(coro) => g.set_coro(coro),
@@ -151,7 +150,7 @@ impl Sched {
 
     /// Acts on the stop of `g`. Returns `true` if `m` must run `g` on. *Runs on: `m`, which has resumed `g`.*
     #[inline(always)]
-    pub(crate) fn stopped(&self, m: &M, g: GRef, stop: Stop) -> bool {
+    pub(crate) fn stopped(&self, m: OwnM<'_>, g: GRef, stop: Stop) -> bool {
         match stop {
             Stop::Park => {
                 self.record_stop(m, g, Stop::Park);
@@ -168,9 +167,9 @@ impl Sched {
     }
 
     /// Runs `g` and returns `true` if its wake-up is a sample, and passes the P on and returns `true` if `g`
-    /// waits in place on another M. Returns `false` if `m` is to run `g`. *Runs on: `m`.*
+    /// waits in place on another M. Returns `false` if `m` is to run `g`.
     #[cold]
-    fn is_done_with(&self, m: &M, held: Held<'_>, g: GRef) -> bool {
+    fn is_done_with(&self, m: OwnM<'_>, held: Held<'_>, g: GRef) -> bool {
         g.binding.end_watch();
         let sample = g.binding.take_sample();
         if self.passed_on(m, held, g) {
@@ -183,7 +182,7 @@ impl Sched {
     /// Does what the P's alerts ask for before `g` runs.
     #[cold]
     #[inline(never)]
-    fn before_run(&self, m: &M, held: Held<'_>, g: GRef) {
+    fn before_run(&self, m: OwnM<'_>, held: Held<'_>, g: GRef) {
         if held.own().lacks_watcher() {
             self.ensure_watcher(held);
         }
@@ -195,15 +194,15 @@ impl Sched {
     // A yield asks only when its wake-up is looked at, which is always while the P records. So a yield pays
     // for one question, not for two.
     #[inline(always)]
-    pub(crate) fn record_stop(&self, m: &M, g: GRef, stop: Stop) {
-        if m.records.get() {
+    pub(crate) fn record_stop(&self, m: OwnM<'_>, g: GRef, stop: Stop) {
+        if m.own().records.get() {
             self.record_recorded_stop(m, g, stop);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn record_recorded_stop(&self, m: &M, g: GRef, stop: Stop) {
+    fn record_recorded_stop(&self, m: OwnM<'_>, g: GRef, stop: Stop) {
         let stopped = match stop {
             Stop::Park => Stopped::Park(g.waits_for_number()),
             Stop::Pending => Stopped::Park(Why::Future as u8),
@@ -219,24 +218,24 @@ impl Sched {
     /// Records that the G whose stop was recorded last goes on, because its wait was decided before its
     /// commit.
     #[cold]
-    fn record_going_on(&self, m: &M) {
+    fn record_going_on(&self, m: OwnM<'_>) {
         // That stop is recorded, and a yield that follows is the same stop.
-        m.records.set(false);
+        m.own().records.set(false);
         if let Some(held) = m.held() {
             held.goes_on();
         }
     }
 
     /// Passes the P on if `g` waits in place on another M: hands the P to that M and returns `true`; `m` then
-    /// has no P. Returns `false` if `m` is to run `g`. *Runs on: `m`.*
-    fn passed_on(&self, m: &M, held: Held<'_>, g: GRef) -> bool {
+    /// has no P. Returns `false` if `m` is to run `g`.
+    fn passed_on(&self, m: OwnM<'_>, held: Held<'_>, g: GRef) -> bool {
         let Some(waiting) = g.waits_in_place(m) else {
             if g.binding.is_blocking() {
                 self.lends_to_block(held);
             }
             return false;
         };
-        debug_assert!(!m.spinning.get(), "the promise to look for work would be lost");
+        debug_assert!(!m.own().spinning.get(), "the promise to look for work would be lost");
         let p = held.index;
         held.notes(Kind::HandOff, 0, 0);
         m.let_go();
@@ -245,7 +244,7 @@ impl Sched {
     }
 
     /// Queues `g`, which can run, on an M that has lost its P.
-    pub(crate) fn queue_without_p(&self, m: &M, g: GRef) {
+    pub(crate) fn queue_without_p(&self, m: OwnM<'_>, g: GRef) {
         if g.binding.is_home() {
             m.home.push(g);
         } else {
@@ -256,7 +255,7 @@ impl Sched {
     /// Commits the wait of `g`, which is off its stack: from here on a waker may make it runnable. Returns
     /// `false` if the wait is decided already, so that `m` must run `g` on.
     #[inline]
-    fn commit(&self, m: &M, g: GRef) -> bool {
+    fn commit(&self, m: OwnM<'_>, g: GRef) -> bool {
         if let Some(held) = m.held() {
             held.counters.parks.one();
         }
@@ -265,7 +264,7 @@ impl Sched {
         g.wait.commit()
     }
 
-    fn yielded(&self, m: &M, g: GRef) {
+    fn yielded(&self, m: OwnM<'_>, g: GRef) {
         g.set_status(Status::Runnable);
         match m.held() {
             Some(held) => {
@@ -287,7 +286,7 @@ impl Sched {
     }
 
     /// Parks `g` between two polls of its future: gives its stack back first, then commits the wait.
-    fn pending(&self, m: &M, g: GRef) {
+    fn pending(&self, m: OwnM<'_>, g: GRef) {
         self.record_stop(m, g, Stop::Pending);
         self.polled(m);
         // A stack of another size stays with `g`: the next poll needs it, and the default size may be too
@@ -307,13 +306,13 @@ impl Sched {
     }
 
     /// Counts a poll. It is not counted if sysmon has taken the P. *Runs on: `m`, in the runtime.*
-    pub(crate) fn polled(&self, m: &M) {
+    pub(crate) fn polled(&self, m: OwnM<'_>) {
         if let Some(held) = m.held() {
             held.counters.polls.one();
         }
     }
 
-    fn ended(&self, m: &M, g: GRef) {
+    fn ended(&self, m: OwnM<'_>, g: GRef) {
         self.record_stop(m, g, Stop::Done);
         self.give_coro(m, g);
         g.set_status(Status::Dead);
@@ -325,7 +324,7 @@ impl Sched {
     }
 
     #[inline]
-    fn give_coro(&self, m: &M, g: GRef) {
+    fn give_coro(&self, m: OwnM<'_>, g: GRef) {
         g.unsettle();
         let coro = g.take_coro();
         if !self.coros.shortage.anyone_waits()
@@ -339,7 +338,7 @@ impl Sched {
 
 /// Takes a G bound to this M and a G that may run anywhere by turns.
 #[cold]
-fn pop_also_home(m: &M, held: Held<'_>, round: u32, slice: &mut u32) -> Option<GRef> {
+fn pop_also_home(m: OwnM<'_>, held: Held<'_>, round: u32, slice: &mut u32) -> Option<GRef> {
     let elsewhere = if round.is_multiple_of(2) { held.queue.pop(round / 2, slice) } else { None };
     elsewhere.or_else(|| {
         held.searches();

@@ -19,12 +19,14 @@ use timers::Heaps;
 
 use crate::end::closing::Closing;
 use crate::end::mains::Mains;
-use crate::g::{G, GRef, Runtime, ids};
+#[cfg(feature = "other-budget")]
+use crate::g::G;
+use crate::g::{GRef, Runtime, ids};
 use crate::m::crew::Crew;
 use crate::m::current::{leave_in_child, place};
 use crate::m::os_thread::Around;
 use crate::m::template::Template;
-use crate::m::{M, MRef};
+use crate::m::{M, MRef, OwnM};
 use crate::p::locked_queue::LockedQueue;
 use crate::p::sampler::Sampler;
 use crate::p::{Held, P};
@@ -255,21 +257,21 @@ impl Sched {
     }
 
     /// Takes an idle P for `m`. *Runs on: `m`, without a P.*
-    pub(crate) fn take_idle_p<'m>(&'m self, m: &'m M) -> Option<Held<'m>> {
+    pub(crate) fn take_idle_p<'m>(&'m self, m: OwnM<'m>) -> Option<Held<'m>> {
         let index = self.idle.take(|p| self.p(p).lease.set_held())?;
         self.adopt(m, index);
         m.held()
     }
 
-    /// Makes `m` the holder of a P whose lease was set to Held for it. *Runs on: `m`.*
-    pub(crate) fn adopt(&self, m: &M, index: usize) {
+    /// Makes `m` the holder of a P whose lease was set to Held for it.
+    pub(crate) fn adopt(&self, m: OwnM<'_>, index: usize) {
         m.acquire(self.p(index));
         if let Some(held) = m.held() {
             // This M may have blocked in the netpoller, or have been about to.
             held.own().set_uncovered();
             self.note_taken(m, held);
         }
-        m.since.set(0);
+        m.own().since.set(0);
         self.sysmon.wake_if_asleep();
     }
 
@@ -360,6 +362,7 @@ impl Sched {
     }
 }
 
+#[cfg(feature = "other-budget")]
 impl G {
     /// Returns what surrounds the code of its runtime's OS threads. *Runs on: this G.*
     pub(crate) fn around_thread(&self) -> Option<Around> {
@@ -375,6 +378,14 @@ impl M {
         // SAFETY: `Ms::take_free` made the M with what `as_runtime` gave. The M's thread holds its runtime by
         // an `Arc`.
         unsafe { &*self.runtime.cast::<Sched>() }
+    }
+}
+
+impl<'m> OwnM<'m> {
+    /// Returns the runtime that the M belongs to, for as long as the M is known here.
+    #[inline(always)]
+    pub(crate) fn sched(self) -> &'m Sched {
+        self.shared().sched()
     }
 }
 

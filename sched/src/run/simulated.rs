@@ -20,7 +20,7 @@ use timers::clock;
 
 use crate::g::GRef;
 use crate::g::list::GList;
-use crate::m::M;
+use crate::m::OwnM;
 use crate::p::Held;
 use crate::p::event::By;
 use crate::run::sched::Sched;
@@ -46,8 +46,8 @@ impl Simulated {
 }
 
 impl Ready {
-    /// Takes all Gs out of the run queues. *Runs on: `m`, the holder of the P.*
-    fn fill(&mut self, sched: &Sched, m: &M, held: Held<'_>) {
+    /// Takes all Gs out of the run queues.
+    fn fill(&mut self, sched: &Sched, m: OwnM<'_>, held: Held<'_>) {
         let next = || held.queue.pop(1, &mut 0).or_else(|| m.home.pop()).or_else(|| sched.global.pop());
         while let Some(g) = next() {
             self.ids.push(g.id());
@@ -63,7 +63,13 @@ impl Ready {
 
 impl Sched {
     /// Asks whether another G is to run before `g`, the caller, goes on. Returns `true` if so.
-    pub(crate) fn is_another_chosen(&self, simulated: &Simulated, m: &M, held: Held<'_>, g: GRef) -> bool {
+    pub(crate) fn is_another_chosen(
+        &self,
+        simulated: &Simulated,
+        m: OwnM<'_>,
+        held: Held<'_>,
+        g: GRef,
+    ) -> bool {
         let mut ready = simulated.ready.lock();
         ready.fill(self, m, held);
         match simulated.by.choose(Some(g.id()), &ready.ids) {
@@ -84,21 +90,20 @@ impl Sched {
     /// Returns the next G of a simulated scheduler; `None` if there is no simulation, or if the M has to
     /// rest, to end, or to get its P first.
     #[inline(always)]
-    pub(crate) fn chosen_g(&self, m: &M) -> Option<GRef> {
+    pub(crate) fn chosen_g(&self, m: OwnM<'_>) -> Option<GRef> {
         self.simulated.as_ref().and_then(|simulated| self.choose_for(simulated, m))
     }
 
     // Apart, so that the loop of other schedulers is compiled as without simulations.
     #[cold]
     #[inline(never)]
-    fn choose_for(&self, simulated: &Simulated, m: &M) -> Option<GRef> {
-        let held = m.held().filter(|_| !m.spinning.get() && !self.is_exiting())?;
+    fn choose_for(&self, simulated: &Simulated, m: OwnM<'_>) -> Option<GRef> {
+        let held = m.held().filter(|_| !m.own().spinning.get() && !self.is_exiting())?;
         self.next_simulated(simulated, m, held)
     }
 
-    /// Returns the next G of a simulated scheduler; `None` if the M is to rest. *Runs on: `m`, the holder of
-    /// the P.*
-    fn next_simulated(&self, simulated: &Simulated, m: &M, held: Held<'_>) -> Option<GRef> {
+    /// Returns the next G of a simulated scheduler; `None` if the M is to rest.
+    fn next_simulated(&self, simulated: &Simulated, m: OwnM<'_>, held: Held<'_>) -> Option<GRef> {
         loop {
             self.run_due_timers(simulated, held);
             if self.coros.shortage.anyone_waits() {

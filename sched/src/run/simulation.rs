@@ -114,7 +114,8 @@ pub(crate) fn is_on_this_thread() -> bool {
 /// Returns `true` if the code of a G of a simulation runs here, outside of the runtime.
 #[must_use]
 pub fn is_user_code() -> bool {
-    is_here() && on_m(|m| !matches!(m.loan.get(), Loan::InRuntime) && m.running().is_some()).unwrap_or(false)
+    is_here()
+        && on_m(|m| !matches!(m.own().loan.get(), Loan::InRuntime) && m.running().is_some()).unwrap_or(false)
 }
 
 /// Calls `f` with the simulation of this M, if there is one.

@@ -14,57 +14,57 @@ use timers::clock;
 
 use crate::g::Ticket;
 use crate::g::wait::{Decision, Outcome};
-use crate::m::M;
+use crate::m::OwnM;
 use crate::run::poll::QUICK_NS;
 use crate::run::sched::Sched;
 use crate::run::wake;
 
-impl M {
-    /// Returns the station. *Runs on: this M.*
+impl<'m> OwnM<'m> {
+    /// Returns the station.
     ///
     /// # Errors
     /// The first call fails if no descriptors are left.
-    pub(crate) fn station(&self) -> io::Result<&Station> {
-        self.note.station()
+    pub(crate) fn station(self) -> io::Result<&'m Station> {
+        self.shared().note.station()
     }
 
     /// Calls `wait` in which a green thread waits at the station. *Runs on: that green thread, which returns
     /// to this M.*
-    pub(crate) fn counts_at_station<T>(&self, wait: impl FnOnce() -> T) -> T {
-        self.at_station.set(self.at_station.get() + 1);
+    pub(crate) fn counts_at_station<T>(self, wait: impl FnOnce() -> T) -> T {
+        self.own().at_station.set(self.own().at_station.get() + 1);
         let result = wait();
-        self.at_station.set(self.at_station.get() - 1);
+        self.own().at_station.set(self.own().at_station.get() - 1);
         result
     }
 
-    /// Returns the station if a green thread may wait there. *Runs on: this M.*
-    fn station_in_use(&self) -> Option<&Station> {
-        if self.at_station.get() == 0 { None } else { self.station().ok() }
+    /// Returns the station if a green thread may wait there.
+    fn station_in_use(self) -> Option<&'m Station> {
+        if self.own().at_station.get() == 0 { None } else { self.station().ok() }
     }
 }
 
 impl Sched {
-    /// Makes those Gs runnable whose descriptors are ready. *Runs on: `m`.*
+    /// Makes those Gs runnable whose descriptors are ready.
     #[inline]
-    pub(crate) fn poll_station(&self, m: &M) {
-        if m.at_station.get() > 0 {
+    pub(crate) fn poll_station(&self, m: OwnM<'_>) {
+        if m.own().at_station.get() > 0 {
             self.look_at_station(m, None);
         }
     }
 
     /// Looks at the station, or blocks there for the time that `block` has.
     #[cold]
-    fn look_at_station(&self, m: &M, block: Option<Option<Duration>>) {
+    fn look_at_station(&self, m: OwnM<'_>, block: Option<Option<Duration>>) {
         let (Some(station), Some(foreign)) = (m.station_in_use(), self.netpoll.foreign_if_any()) else {
             return;
         };
-        let mut ready = m.ready.borrow_mut();
+        let mut ready = m.own().ready.borrow_mut();
         match block {
             None => foreign.poll(station, &mut ready),
             Some(time) => {
                 let start = clock::now();
                 foreign.block(station, time, &mut ready);
-                m.network_is_quick.set(!ready.is_empty() && clock::now() - start < QUICK_NS);
+                m.own().network_is_quick.set(!ready.is_empty() && clock::now() - start < QUICK_NS);
             }
         }
         if let Some(held) = m.held() {
@@ -80,9 +80,9 @@ impl Sched {
     }
 
     /// Sleeps on the note of `m`, or at its station if a green thread waits there, for `time` at most if
-    /// there is one. May return early. *Runs on: `m`.*
-    pub(crate) fn sleep_on_note(&self, m: &M, time: Option<Duration>) {
-        if m.at_station.get() > 0 {
+    /// there is one. May return early.
+    pub(crate) fn sleep_on_note(&self, m: OwnM<'_>, time: Option<Duration>) {
+        if m.own().at_station.get() > 0 {
             return m.note.sleep_at_station(|| self.look_at_station(m, Some(time)));
         }
         match time {
@@ -100,7 +100,7 @@ impl Sched {
     /// As [`Turn::block`].
     pub(crate) fn block_in_turn(
         &self,
-        m: &M,
+        m: OwnM<'_>,
         turn: Turn<'_>,
         until: u64,
         time: Option<Duration>,

@@ -248,10 +248,11 @@ fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
 
 /// Prepares the thread-locals that `g` has of its own, which are new. *Runs on: `g`, in user code.*
 #[inline]
-fn begin_locals(g: GRef) {
+fn begin_locals(_g: GRef) {
+    #[cfg(feature = "other-budget")]
     // SAFETY: the G runs here, so it has a coroutine, which this thread alone uses.
-    if unsafe { Coro::block_of(g) }.is_some()
-        && let Some(around) = g.around_thread()
+    if unsafe { Coro::block_of(_g) }.is_some()
+        && let Some(around) = _g.around_thread()
     {
         around(&mut || ());
     }

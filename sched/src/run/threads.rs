@@ -6,7 +6,7 @@ use std::thread;
 
 use crate::m::binding::Bound;
 use crate::m::wish::Wish;
-use crate::m::{M, MRef, current};
+use crate::m::{M, MRef, OwnM, current};
 use crate::p::P;
 use crate::p::event::Kind;
 use crate::run::find::Then;
@@ -218,8 +218,8 @@ impl Sched {
     /// Frees the M for another thread, and joins the thread that ended before. So at most one ended thread
     /// still has its stack, and no other thread waits for user code that runs at a thread's end. *Runs on:
     /// the ending thread of `m`.*
-    fn thread_ends(&self, m: &M) {
-        if let Some(before) = self.crew.end_thread(m) {
+    fn thread_ends(&self, m: OwnM<'_>) {
+        if let Some(before) = self.crew.end_thread(m.shared()) {
             // A panic on an M's own stack was reported when it happened.
             let _ = before.join();
         }
@@ -243,7 +243,14 @@ fn start_thread(name: String, sched: Arc<Sched>, m: Arc<M>) -> io::Result<thread
         let text = "there are hardly any mappings left for its stack (vm.max_map_count)";
         return Err(io::Error::new(io::ErrorKind::OutOfMemory, text));
     }
-    thread::Builder::new().name(name).spawn(move || m_main(&sched, &m))
+    thread::Builder::new().name(name).spawn(move || begin(&sched, &m))
+}
+
+/// *Runs on: the new thread of `m`.*
+#[allow(unsafe_code)]
+fn begin(sched: &Arc<Sched>, m: &M) {
+    // SAFETY: this is the thread of `m`, from here to its end.
+    m_main(sched, unsafe { OwnM::new(m) });
 }
 
 /// Aborts the process if a panic unwinds into the scheduler's own stack: the P and all Gs that wait for it
@@ -261,9 +268,9 @@ impl Drop for AbortOnUnwind {
     }
 }
 
-fn m_main(sched: &Arc<Sched>, m: &M) {
+fn m_main(sched: &Arc<Sched>, m: OwnM<'_>) {
     let _guard = AbortOnUnwind;
-    current::set(m);
+    current::set(m.shared());
     #[cfg(all(feature = "interpose", target_os = "linux"))]
     m.std_parker.learn();
     m.set_tid(sys::thread_id());
@@ -272,7 +279,7 @@ fn m_main(sched: &Arc<Sched>, m: &M) {
     let alternate_stack = overflow::ensure_alternate_stack();
     let keeper = Keeper::of(m, sched);
     let wish = m.wish.take();
-    m.is_coming_spare.set(wish == Wish::Nothing);
+    m.own().is_coming_spare.set(wish == Wish::Nothing);
     sched.outside.notes(Kind::MStart, 0, 0);
     let mut run = || {
         if sched.fulfil(m, wish) == Then::Look {

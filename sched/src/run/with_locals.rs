@@ -25,7 +25,7 @@ use std::ptr;
 
 use crate::g::payload::Stop;
 use crate::g::{GRef, Status};
-use crate::m::M;
+use crate::m::OwnM;
 use crate::run::boundary;
 use crate::run::run_loop::GLOBAL_FIRST;
 use crate::run::sched::Sched;
@@ -37,8 +37,8 @@ impl Sched {
     /// As `run`, and then runs Gs of this P's queue as long as nothing else is to be done. *Runs on: `m`,
     /// with a P.*
     #[inline(never)]
-    pub(crate) fn run_with_locals(&self, m: &M, mut g: GRef) {
-        let mut under = Under::home(ptr::from_ref(m).expose_provenance());
+    pub(crate) fn run_with_locals(&self, m: OwnM<'_>, mut g: GRef) {
+        let mut under = Under::home(ptr::from_ref(m.shared()).expose_provenance());
         loop {
             if !self.sets_out_at_once(m, g) {
                 // SAFETY: this function touches no thread-local, here and below.
@@ -94,7 +94,7 @@ impl Sched {
     /// Prepares to run `g` if that needs nothing but a few words. Returns `false` if it needs more. *Runs on:
     /// `m`.*
     #[inline(never)]
-    fn sets_out_at_once(&self, m: &M, g: GRef) -> bool {
+    fn sets_out_at_once(&self, m: OwnM<'_>, g: GRef) -> bool {
         let Some(held) = m.held() else { return false };
         g.set_status(Status::Running);
         // A dumper may watch `g` from here on: `g/binding.rs`.
@@ -110,14 +110,14 @@ impl Sched {
     /// Prepares to run `g`. Returns `false` if `m` is not to run it. *Runs on: `m`, under its own
     /// thread-locals.*
     #[inline(never)]
-    fn sets_out(&self, m: &M, g: GRef) -> bool {
+    fn sets_out(&self, m: OwnM<'_>, g: GRef) -> bool {
         self.may_run(m, g).is_some_and(|held| self.prepare(m, held, g))
     }
 
     /// Takes the next G of this P if the M has nothing else to do first. *Runs on: `m`, off the stack of a G
     /// and in its block.*
     #[inline(never)]
-    fn next_at_once(&self, m: &M) -> Option<GRef> {
+    fn next_at_once(&self, m: OwnM<'_>) -> Option<GRef> {
         // A simulation chooses by itself. With another runtime's budget the M is under its own thread-locals.
         #[cfg(feature = "sim")]
         if self.simulated.is_some() {
@@ -151,16 +151,16 @@ impl Sched {
         })
     }
 
-    /// As `stopped`. *Runs on: `m`.*
+    /// As `stopped`.
     #[inline(never)]
-    fn has_stopped(&self, m: &M, g: GRef, stop: Stop) -> bool {
+    fn has_stopped(&self, m: OwnM<'_>, g: GRef, stop: Stop) -> bool {
         self.stopped(m, g, stop)
     }
 
-    /// Puts back a G that was taken too early. *Runs on: `m`.*
+    /// Puts back a G that was taken too early.
     #[cold]
     #[inline(never)]
-    fn queue_again(&self, m: &M, g: GRef) {
+    fn queue_again(&self, m: OwnM<'_>, g: GRef) {
         match m.held() {
             Some(held) if !g.binding.is_home() => held.queue.put_fresh(g),
             _ => self.queue_without_p(m, g),

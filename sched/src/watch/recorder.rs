@@ -21,7 +21,7 @@ use crate::g::{GRef, table};
 use crate::m::current::on_m;
 use crate::m::nap::{self, How, Word};
 use crate::m::release::release;
-use crate::m::{Loan, M};
+use crate::m::{Loan, OwnM};
 use crate::p::Held;
 use crate::p::event::{self, By, Kind};
 use crate::p::lease::State;
@@ -453,7 +453,9 @@ impl Sched {
 
     /// Calls `at_p` if this thread holds a P of this runtime, else `outside`.
     fn at_p_or_outside(&self, at_p: impl FnOnce(Held<'_>), outside: impl FnOnce()) {
-        let here = |m: &M| matches!(m.loan.get(), Loan::InRuntime) && ptr::eq(m.runtime, self.as_runtime());
+        let here = |m: OwnM<'_>| {
+            matches!(m.own().loan.get(), Loan::InRuntime) && ptr::eq(m.runtime, self.as_runtime())
+        };
         let mut at_p = Some(at_p);
         on_m(|m| {
             if here(m)
@@ -472,21 +474,21 @@ impl Sched {
 /// How an M sleeps, if the recorder is to know.
 impl Sched {
     /// Records that `m` has taken the P, and how it has slept. Begins a moment if `m` comes from the
-    /// netpoller, because it then makes Gs ready at once. *Runs on: `m`.*
-    pub(crate) fn note_taken(&self, m: &M, held: Held<'_>) {
+    /// netpoller, because it then makes Gs ready at once.
+    pub(crate) fn note_taken(&self, m: OwnM<'_>, held: Held<'_>) {
         m.nap.end(|nap| match nap.how() {
             Some(How::Polls) => held.notes_moment(Kind::Take, nap.number(), m.number),
             _ => held.notes(Kind::Take, nap.number(), m.number),
         });
     }
 
-    /// Records that `m` is about to give its P up, which is idle then. *Runs on: `m`.*
-    pub(crate) fn note_given_up(&self, m: &M, held: Held<'_>) {
+    /// Records that `m` is about to give its P up, which is idle then.
+    pub(crate) fn note_given_up(&self, m: OwnM<'_>, held: Held<'_>) {
         m.nap.idles(held.idles(m.number));
     }
 
     /// Records that `m` goes to sleep, unless it goes on to sleep. *Runs on: `m`, without a P.*
-    pub(crate) fn note_sleep(&self, m: &M, how: How) {
+    pub(crate) fn note_sleep(&self, m: OwnM<'_>, how: How) {
         if m.nap.word().how() != Some(how) {
             self.note_wake(m);
             if !m.nap.begin(how) {
@@ -497,7 +499,7 @@ impl Sched {
 
     /// Records that `m`, which sleeps as far as the recorder knows, has been woken and takes no P. *Runs on:
     /// `m`, without a P.*
-    pub(crate) fn note_wake(&self, m: &M) {
+    pub(crate) fn note_wake(&self, m: OwnM<'_>) {
         if let Some(how) = m.nap.word().how() {
             m.nap.end(|nap| self.outside.notes(how.ends(), nap.number(), 0));
         }

@@ -37,7 +37,7 @@ use crate::api::park::Waiting;
 use crate::g::GRef;
 use crate::g::wait::{Cancel, Outcome};
 use crate::g::why::Why;
-use crate::m::M;
+use crate::m::OwnM;
 use crate::m::current::{current_g, on_m};
 use crate::m::std_parker::{LIMIT, word::PARKED};
 use crate::sys::fork;
@@ -103,7 +103,7 @@ pub fn with_table_locked<R>(f: impl FnOnce() -> R) -> R {
 fn park_as_std(g: GRef, word: &AtomicU32, expected: u32, until: u64) -> WordWait {
     // SAFETY: the M of this OS thread exists while a G runs on it, and this G returns to it after its wait:
     // it claims the M, or is pinned.
-    let m = unsafe { &*on_m(ptr::from_ref::<M>).expect("a green thread runs on an M") };
+    let m = unsafe { OwnM::new(&*on_m(|m| ptr::from_ref(m.shared())).expect("a green thread runs on an M")) };
     if !g.is_pinned() || g.binding.is_home() {
         // SAFETY: `g` runs here, on `m`.
         unsafe { g.claim(m) };
