@@ -28,13 +28,13 @@ pub use try_scope::{TryJoinHandle, TryScope, try_scope};
 /// The state that a spawner and its scoped threads share.
 #[derive(Default)]
 struct Family {
-    state: Mutex<State>,
+    state: Mutex<ScopeState>,
     /// A panic of a thread cancels the others.
     ends_by_panic: bool,
 }
 
 #[derive(Default)]
-struct State {
+struct ScopeState {
     running: usize,
     /// The number of threads that panicked and were not joined. It wraps below 0 while a join comes before
     /// the count.

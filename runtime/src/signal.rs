@@ -78,7 +78,7 @@ pub fn notify(signals: &[i32]) -> io::Result<Signals> {
     let (sender, receiver) = bounded(1);
     let passes_on = crate::thread::Builder::new()
         .name("signals".into())
-        .spawn(move || drop(pass_on(&wakes, flags, &sender)))?;
+        .spawn(move || drop(deliver(&wakes, flags, &sender)))?;
     Ok(Signals { receiver, passes_on, _wanted: wanted })
 }
 
@@ -155,7 +155,7 @@ impl Drop for Signals {
 
 /// Passes signals on. Each signal has a flag. All share one socket, to which their handlers write: a write is
 /// async-signal-safe.
-fn pass_on(
+fn deliver(
     mut wakes: &UnixStream,
     flags: Vec<(i32, Arc<AtomicBool>)>,
     sender: &Sender<i32>,

@@ -1,6 +1,6 @@
 //! Ends: of a runtime, and of a program whose threads all wait for each other.
 
+pub(crate) mod block_on_calls;
 pub(crate) mod closing;
 pub(crate) mod deadlock;
-pub(crate) mod mains;
 mod shutdown;

@@ -135,7 +135,7 @@ pub(crate) struct G {
     id: AtomicU64,
     pub(crate) origin: Origin,
     /// Fields that few Gs need. Only the thread itself uses them.
-    rare: UnsafeCell<Option<Box<Rare>>>,
+    rare: UnsafeCell<Option<Box<ColdFields>>>,
     index: u32,
     status: AtomicU8,
     /// True while the G's own timer is lent to a future ([`crate::api::sleep::Sleep`]).
@@ -177,7 +177,7 @@ pub(crate) const SIMULATED: u8 = 16;
 const TIMED: u8 = 0x80;
 
 /// Fields that only some Gs have. Only the thread itself uses them.
-pub(crate) struct Rare {
+pub(crate) struct ColdFields {
     /// The deadline of the innermost `timeout` around the running code; `NEVER` without one.
     pub(crate) deadline: Cell<u64>,
     /// The revocable stretches of code that the thread is in.
@@ -297,13 +297,13 @@ impl G {
 
     /// Returns the rare fields if they exist. *Runs on: the thread itself.*
     #[inline]
-    pub(crate) fn rare(&self) -> Option<&Rare> {
+    pub(crate) fn rare(&self) -> Option<&ColdFields> {
         // SAFETY: only the thread itself uses the box, and only `take_rare`, at the thread's end, drops it.
         unsafe { (*self.rare.get()).as_deref() }
     }
 
     /// Returns the rare fields, and makes them first if need be. *Runs on: the thread itself.*
-    pub(crate) fn rare_or_new(&self) -> &Rare {
+    pub(crate) fn rare_or_new(&self) -> &ColdFields {
         if self.rare().is_none() {
             self.begin_rare(Locals::new(), Contexts::default());
         }
@@ -313,7 +313,7 @@ impl G {
     /// Makes the rare fields, of which there are none. *Runs on: the thread itself, or its spawner.*
     pub(crate) fn begin_rare(&self, locals: Locals, contexts: Contexts) {
         debug_assert!(self.rare().is_none());
-        let rare = Rare {
+        let rare = ColdFields {
             deadline: Cell::new(clock::NEVER),
             revocables: Revocables::default(),
             locals,
@@ -329,7 +329,7 @@ impl G {
 
     /// Takes the rare fields at the thread's end. *Runs on: the thread itself, which has no reference into
     /// them.*
-    pub(crate) fn take_rare(&self) -> Option<Box<Rare>> {
+    pub(crate) fn take_rare(&self) -> Option<Box<ColdFields>> {
         // SAFETY: only the thread itself has references into the box, and it has none now, by this contract.
         unsafe { (*self.rare.get()).take() }
     }

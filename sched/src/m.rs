@@ -23,7 +23,6 @@ pub(crate) mod bounds;
 #[path = "m/no_bounds.rs"]
 pub(crate) mod bounds;
 pub(crate) mod capture;
-pub(crate) mod crew;
 pub(crate) mod current;
 pub(crate) mod fault;
 pub(crate) mod in_place;
@@ -39,6 +38,7 @@ pub(crate) mod service;
 pub(crate) mod std_parker;
 pub(crate) mod template;
 mod thread_parker;
+pub(crate) mod threads;
 pub(crate) mod wish;
 
 use std::cell::{Cell, RefCell, UnsafeCell};
@@ -164,8 +164,8 @@ impl Deref for OwnM<'_> {
     }
 }
 
-// SAFETY: `own` has the fields that do not synchronise themselves. Only an `OwnM` reaches it, and that exists on
-// the M's own thread alone.
+// SAFETY: `own` has the fields that do not synchronise themselves. Only an `OwnM` reaches it, and that exists
+// on the M's own thread alone.
 unsafe impl Sync for M {}
 // SAFETY: `run/threads.rs` makes an M on one thread and hands it to its own thread before any thread touches
 // the cells.

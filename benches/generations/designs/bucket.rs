@@ -31,11 +31,11 @@ use super::note::Note;
 #[repr(align(128))]
 pub(super) struct Bucket {
     clock: Clock,
-    state: Mutex<State>,
+    state: Mutex<BucketState>,
     note: Note,
 }
 
-struct State {
+struct BucketState {
     heap: Heap<Waker>,
     timerproc: Timerproc,
     ends: bool,
@@ -60,7 +60,7 @@ enum Next {
 
 impl Bucket {
     pub(super) fn new(clock: Clock) -> Arc<Bucket> {
-        let state = State { heap: Heap::new(), timerproc: Timerproc::NotStarted, ends: false };
+        let state = BucketState { heap: Heap::new(), timerproc: Timerproc::NotStarted, ends: false };
         Arc::new(Bucket { clock, state: Mutex::new(state), note: Note::default() })
     }
 
@@ -91,7 +91,7 @@ impl Bucket {
     /// Wakes the timerproc if the timerproc waits for a time later than `when`. The wake comes after the
     /// unlock, because a green thread may lose its P in any call of the runtime. That green thread would keep
     /// the lock until it has a P again.
-    fn unlock_and_wake(self: &Arc<Self>, mut state: MutexGuard<'_, State>, when: u64) {
+    fn unlock_and_wake(self: &Arc<Self>, mut state: MutexGuard<'_, BucketState>, when: u64) {
         match state.timerproc {
             Timerproc::Awake => return,
             Timerproc::InNote(until) if until <= when => return,

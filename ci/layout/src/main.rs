@@ -64,7 +64,7 @@ const BOUNDS: &[Bounds] = &[
         circle: 0,
         circle_of_rooms: 5,
         circle_with_methods: 69,
-        features: 84,
+        features: 85,
     },
     Bounds {
         folder: "sysmon",

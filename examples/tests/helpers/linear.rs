@@ -76,7 +76,7 @@ pub(crate) fn check(history: &[Operation]) -> Result<(), Violation> {
 
 /// How far a search has come: which operations have happened, and the value after them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct State {
+struct LinearState {
     /// All operations before this have happened.
     from: usize,
     /// Those after `from` that have happened.
@@ -84,9 +84,9 @@ struct State {
     value: Option<u64>,
 }
 
-impl State {
-    fn after(&self, at: usize, value: Option<u64>) -> State {
-        let mut next = State { value, ..self.clone() };
+impl LinearState {
+    fn after(&self, at: usize, value: Option<u64>) -> LinearState {
+        let mut next = LinearState { value, ..self.clone() };
         next.ahead.insert(at);
         while next.ahead.remove(&next.from) {
             next.from += 1;
@@ -98,14 +98,14 @@ impl State {
 struct Search<'h> {
     /// In the order of their calls.
     operations: &'h [Operation],
-    tried: HashSet<State>,
+    tried: HashSet<LinearState>,
 }
 
 impl Search<'_> {
     /// Returns `true` if an order of the operations explains their results.
     fn explains(&mut self) -> bool {
         // Depth first, without recursion: a history may be long.
-        let mut stack = vec![State::default()];
+        let mut stack = vec![LinearState::default()];
         while let Some(state) = stack.pop() {
             let Some(next) = self.next(&state) else { return true };
             // The operation that was called first is tried first.
@@ -120,7 +120,7 @@ impl Search<'_> {
 
     /// Returns the operations that may happen next: those that were called before any that is left has
     /// returned. Returns `None` if no operation is left that has returned.
-    fn next(&self, state: &State) -> Option<Vec<usize>> {
+    fn next(&self, state: &LinearState) -> Option<Vec<usize>> {
         let (mut next, mut first_return) = (Vec::new(), u64::MAX);
         for at in (state.from..self.operations.len()).filter(|at| !state.ahead.contains(at)) {
             let operation = &self.operations[at];

@@ -28,7 +28,7 @@ const SIM_SETTINGS: [&str; 6] = ["strategy", "faults", "max_steps", "threads", "
 /// The settings of which 0 is not allowed.
 const AT_LEAST_ONE: [&str; 5] = ["procs", "max_threads", "blocking_threads", "seeds", "threads"];
 
-/// See the file's head.
+/// The parsed arguments of an attribute.
 pub(crate) struct Arguments {
     /// The path of the crate `runtime`.
     pub(crate) krate: Path,

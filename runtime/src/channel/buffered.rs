@@ -56,7 +56,7 @@ use super::buffer::Buffer;
 use super::error::{RecvError, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError};
 use super::model::{AtomicUsize, Ordering, broken};
 use super::shared::{Disconnect, Ends};
-use super::waiters::{Given, WaiterKind, Wanted, hand_over, is_past, wake_all};
+use super::waiters::{Grant, WaiterKind, Wanted, hand_over, is_past, wake_all};
 
 /// A channel with room; the protocol is in the head of this file.
 pub(super) struct Buffered<T, B: Buffer<T>> {
@@ -410,7 +410,7 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
                 Wanted::message(),
             ) {
                 Ok(wanted) => {
-                    if let Some(Given::Message(message)) = wanted.got {
+                    if let Some(Grant::Message(message)) = wanted.got {
                         return Ok(message);
                     }
                 }

@@ -15,7 +15,7 @@ use super::rendezvous::{self, Offer, Rendezvous};
 use super::sender::{Flavor as Sends, Sender};
 use super::shared::look;
 use super::slot::{Begun, Seat};
-use super::waiters::{Entrant, Given, WaiterKind, Wanted};
+use super::waiters::{Entrant, Grant, WaiterKind, Wanted};
 
 /// An operation on a channel, and its index in the select.
 #[derive(Clone, Copy)]
@@ -89,11 +89,11 @@ pub trait SelectHandle {
 }
 
 /// What a receive has begun with: a message, the promise of one, or the end of the channel.
-type BegunReceive<T> = Result<Given<T>, RecvError>;
+type BegunReceive<T> = Result<Grant<T>, RecvError>;
 
 impl<T> Receiver<T> {
     fn begin(&self) -> Option<BegunReceive<T>> {
-        let given = |message: Result<T, RecvError>| message.map(Given::Message);
+        let given = |message: Result<T, RecvError>| message.map(Grant::Message);
         match &self.0 {
             Receives::Bounded(channel) => channel.begin_recv().map(given),
             Receives::Unbounded(channel) => channel.begin_recv().map(given),
@@ -109,9 +109,9 @@ impl<T> Receiver<T> {
         // SAFETY: `try_begin` or `accept` of this handle filled the slot with this type, by the contract of
         // this function.
         match (unsafe { begun.take::<BegunReceive<T>>() }?, &self.0) {
-            (Given::Message(message), _) => Ok(message),
+            (Grant::Message(message), _) => Ok(message),
             (given, Receives::Rendezvous(channel)) => channel.finish_recv(given),
-            (Given::Promise(_), _) => unreachable!("only a channel without a buffer makes promises"),
+            (Grant::Promise(_), _) => unreachable!("only a channel without a buffer makes promises"),
         }
     }
 }
@@ -198,8 +198,8 @@ impl<T> SelectHandle for Receiver<T> {
         // SAFETY: this handle filled the slot with this type, by the contract of `abandon`.
         let Ok(given) = (unsafe { begun.take::<BegunReceive<T>>() }) else { return };
         match (given, &self.0) {
-            (Given::Message(message), Receives::Bounded(channel)) => channel.abandon_recv(message),
-            (Given::Message(message), Receives::Unbounded(channel)) => channel.abandon_recv(message),
+            (Grant::Message(message), Receives::Bounded(channel)) => channel.abandon_recv(message),
+            (Grant::Message(message), Receives::Unbounded(channel)) => channel.abandon_recv(message),
             (given, Receives::Rendezvous(channel)) => channel.abandon_recv(given),
             // A moment of a timed channel is dropped.
             _ => {}

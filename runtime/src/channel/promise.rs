@@ -14,9 +14,9 @@ use sched::queue::{self, Guard, Lock, Queue};
 use super::model::broken;
 
 /// One side of a promise. Both sides share the state.
-pub(super) struct Promise<T>(Arc<Lock<State<T>>>);
+pub(super) struct Promise<T>(Arc<Lock<PromiseState<T>>>);
 
-struct State<T> {
+struct PromiseState<T> {
     step: Step<T>,
     /// The receiver, if it waits.
     receiver: Queue<()>,
@@ -31,13 +31,13 @@ enum Step<T> {
     Left,
 }
 
-fn receiver<T>(state: &mut State<T>) -> &mut Queue<()> {
+fn receiver<T>(state: &mut PromiseState<T>) -> &mut Queue<()> {
     &mut state.receiver
 }
 
 impl<T> Promise<T> {
     pub(super) fn new() -> Self {
-        Promise(Arc::new(Lock::new(State { step: Step::Open, receiver: Queue::new() })))
+        Promise(Arc::new(Lock::new(PromiseState { step: Step::Open, receiver: Queue::new() })))
     }
 
     /// Returns the other side of this promise.
@@ -66,7 +66,7 @@ impl<T> Promise<T> {
         }
     }
 
-    fn settle(&self, mut state: Guard<'_, State<T>>, step: Step<T>) {
+    fn settle(&self, mut state: Guard<'_, PromiseState<T>>, step: Step<T>) {
         state.step = step;
         if broken!("channel_promise_kept_silently") {
             return;
@@ -113,9 +113,9 @@ mod futures {
 
     impl<T> Promise<T> {
         /// Waits as [`wait`](Promise::wait) does, in a future. If that is dropped early, a message that has
-        /// come goes to `pass_on`.
-        pub(in super::super) async fn wait_async(self, pass_on: impl Fn(T)) -> Option<T> {
-            let leaving = Leaving { promise: &self, pass_on };
+        /// come goes to `regrant`.
+        pub(in super::super) async fn wait_async(self, regrant: impl Fn(T)) -> Option<T> {
+            let leaving = Leaving { promise: &self, regrant };
             let mut wait = pin!(WaitFuture::new(&self.0, receiver, ()));
             std::future::poll_fn(|cx| {
                 if wait.is_waiting() {
@@ -137,13 +137,13 @@ mod futures {
 
     struct Leaving<'p, T, P: Fn(T)> {
         promise: &'p Promise<T>,
-        pass_on: P,
+        regrant: P,
     }
 
     impl<T, P: Fn(T)> Drop for Leaving<'_, T, P> {
         fn drop(&mut self) {
             if let Some(message) = self.promise.leave() {
-                (self.pass_on)(message);
+                (self.regrant)(message);
             }
         }
     }

@@ -30,12 +30,12 @@ use super::error::{RecvError, RecvTimeoutError, SendError, SendTimeoutError, Try
 use super::model::broken;
 use super::promise::Promise;
 use super::shared::{Disconnect, Ends};
-use super::waiters::{Given, WaiterKind, Wanted, hand_over, is_past, wake_all};
+use super::waiters::{Grant, WaiterKind, Wanted, hand_over, is_past, wake_all};
 
 /// A channel without a buffer; the protocol is in the head of this file.
-pub(super) struct Rendezvous<T>(Lock<State<T>>, Ends);
+pub(super) struct Rendezvous<T>(Lock<RendezvousState<T>>, Ends);
 
-pub(super) struct State<T> {
+pub(super) struct RendezvousState<T> {
     senders: Queue<Offer<T>>,
     receivers: Queue<Wanted<T>>,
     /// Set when one side is gone.
@@ -54,15 +54,15 @@ pub(super) enum Offer<T> {
     Promised(Promise<T>),
 }
 
-fn senders<T>(state: &mut State<T>) -> &mut Queue<Offer<T>> {
+fn senders<T>(state: &mut RendezvousState<T>) -> &mut Queue<Offer<T>> {
     &mut state.senders
 }
 
-fn receivers<T>(state: &mut State<T>) -> &mut Queue<Wanted<T>> {
+fn receivers<T>(state: &mut RendezvousState<T>) -> &mut Queue<Wanted<T>> {
     &mut state.receivers
 }
 
-type StateGuard<'c, T> = Guard<'c, State<T>>;
+type StateGuard<'c, T> = Guard<'c, RendezvousState<T>>;
 
 impl<T> Offer<T> {
     fn kind(&self) -> WaiterKind {
@@ -70,7 +70,7 @@ impl<T> Offer<T> {
     }
 }
 
-impl<T> State<T> {
+impl<T> RendezvousState<T> {
     /// Returns `true` if there is nothing that a receiver could take.
     #[inline]
     fn has_nothing_to_receive(&self) -> bool {
@@ -100,9 +100,9 @@ impl<T> State<T> {
 
     /// Takes the message or the promise of a waiting sender, for the receiver `me`.
     #[inline(never)]
-    fn meet_sender(&mut self, me: WaiterKind) -> Option<(Given<T>, Option<Wake>)> {
+    fn meet_sender(&mut self, me: WaiterKind) -> Option<(Grant<T>, Option<Wake>)> {
         if let Some(message) = self.returned.pop_front() {
-            return Some((Given::Message(message), None));
+            return Some((Grant::Message(message), None));
         }
         while let Some(mut sender) = self.senders.find(|offer| meets(me, offer.kind())) {
             let offer = sender.payload();
@@ -110,13 +110,13 @@ impl<T> State<T> {
                 let promise = Promise::new();
                 *offer = Offer::Promised(promise.other());
                 if let Ok(wake) = sender.wake() {
-                    return Some((Given::Promise(promise), Some(wake)));
+                    return Some((Grant::Promise(promise), Some(wake)));
                 }
                 continue;
             }
             let message = replace(offer, Offer::Taken);
             match (sender.wake(), message) {
-                (Ok(wake), Offer::Message(message)) => return Some((Given::Message(message), Some(wake))),
+                (Ok(wake), Offer::Message(message)) => return Some((Grant::Message(message), Some(wake))),
                 (Ok(_), _) => unreachable!("a sender waits with a message"),
                 (Err(mut over), message) => {
                     if !broken!("channel_message_not_given_back") {
@@ -178,7 +178,12 @@ enum Start<R> {
 /// The contract of [`Spot::enter`] holds.
 #[inline(never)]
 unsafe fn send_or_enqueue<'c, T>(
-    spot: &mut Spot<'c, State<T>, Offer<T>, impl Fn(&mut State<T>) -> &mut Queue<Offer<T>>>,
+    spot: &mut Spot<
+        'c,
+        RendezvousState<T>,
+        Offer<T>,
+        impl Fn(&mut RendezvousState<T>) -> &mut Queue<Offer<T>>,
+    >,
     ends: &'c Ends,
     message: &mut Option<T>,
     deadline: Option<Instant>,
@@ -211,7 +216,12 @@ unsafe fn send_or_enqueue<'c, T>(
 /// The contract of [`Spot::leave`] holds.
 #[inline(never)]
 unsafe fn finish_send<T>(
-    spot: &mut Spot<'_, State<T>, Offer<T>, impl Fn(&mut State<T>) -> &mut Queue<Offer<T>>>,
+    spot: &mut Spot<
+        '_,
+        RendezvousState<T>,
+        Offer<T>,
+        impl Fn(&mut RendezvousState<T>) -> &mut Queue<Offer<T>>,
+    >,
     outcome: Outcome,
 ) -> Result<Result<(), SendTimeoutError<T>>, T> {
     // SAFETY: the caller keeps the contract of `Spot::leave`.
@@ -236,7 +246,12 @@ unsafe fn finish_send<T>(
 /// The contract of [`Spot::enter`] holds.
 #[inline(never)]
 unsafe fn receive_or_enqueue<'c, T>(
-    spot: &mut Spot<'c, State<T>, Wanted<T>, impl Fn(&mut State<T>) -> &mut Queue<Wanted<T>>>,
+    spot: &mut Spot<
+        'c,
+        RendezvousState<T>,
+        Wanted<T>,
+        impl Fn(&mut RendezvousState<T>) -> &mut Queue<Wanted<T>>,
+    >,
     ends: &'c Ends,
     deadline: Option<Instant>,
 ) -> Start<Result<T, RecvTimeoutError>> {
@@ -285,7 +300,12 @@ unsafe fn receive_or_enqueue<'c, T>(
 /// The contract of [`Spot::leave`] holds.
 #[inline(never)]
 unsafe fn finish_receive<T>(
-    spot: &mut Spot<'_, State<T>, Wanted<T>, impl Fn(&mut State<T>) -> &mut Queue<Wanted<T>>>,
+    spot: &mut Spot<
+        '_,
+        RendezvousState<T>,
+        Wanted<T>,
+        impl Fn(&mut RendezvousState<T>) -> &mut Queue<Wanted<T>>,
+    >,
     outcome: Outcome,
 ) -> Option<Result<T, RecvTimeoutError>> {
     // SAFETY: the caller keeps the contract of `Spot::leave`.
@@ -303,16 +323,16 @@ unsafe fn finish_receive<T>(
 
 /// Returns the message. Waits for a promised one, and returns `None` if that promise was broken.
 #[inline]
-fn fetch<T>(given: Given<T>) -> Option<T> {
+fn fetch<T>(given: Grant<T>) -> Option<T> {
     match given {
-        Given::Message(message) => Some(message),
-        Given::Promise(promise) => promise.wait(),
+        Grant::Message(message) => Some(message),
+        Grant::Promise(promise) => promise.wait(),
     }
 }
 
 /// Gives the message to a waiting receiver. Returns the message and the lock if none waits.
 #[inline]
-fn offer<T>(lock: &Lock<State<T>>, message: T) -> Result<(), (StateGuard<'_, T>, T)> {
+fn offer<T>(lock: &Lock<RendezvousState<T>>, message: T) -> Result<(), (StateGuard<'_, T>, T)> {
     let mut state = lock.lock();
     if state.receivers.is_empty() {
         return Err((state, message));
@@ -329,7 +349,7 @@ fn offer<T>(lock: &Lock<State<T>>, message: T) -> Result<(), (StateGuard<'_, T>,
 
 impl<T> Rendezvous<T> {
     pub(super) fn new() -> Self {
-        let state = State {
+        let state = RendezvousState {
             senders: Queue::new(),
             receivers: Queue::new(),
             closed: false,
@@ -375,8 +395,8 @@ impl<T> Rendezvous<T> {
         drop(state);
         drop(wake);
         match given {
-            Given::Message(message) => Ok(message),
-            Given::Promise(promise) => promise.wait().ok_or(TryRecvError::Empty),
+            Grant::Message(message) => Ok(message),
+            Grant::Promise(promise) => promise.wait().ok_or(TryRecvError::Empty),
         }
     }
 

@@ -1,5 +1,5 @@
 //! What waiting senders and receivers leave in a channel's queues, and how they are served. `Wanted` is the
-//! payload of a receiver, `Given` is what a receiver gets, and `WaiterKind` marks selects. `Entrant` makes
+//! payload of a receiver, `Grant` is what a receiver gets, and `WaiterKind` marks selects. `Entrant` makes
 //! the node of a select's case. `hand_over` gives a message to the first receiver.
 
 use std::time::Instant;
@@ -10,7 +10,7 @@ use sched::queue::{Node, Queue, Wake, Wakes};
 use super::promise::Promise;
 
 /// What a receiver is given.
-pub(super) enum Given<T> {
+pub(super) enum Grant<T> {
     Message(T),
     /// A select on the sending side will send the message.
     Promise(Promise<T>),
@@ -18,7 +18,7 @@ pub(super) enum Given<T> {
 
 /// The payload of a waiting receiver.
 pub(super) struct Wanted<T> {
-    pub(super) got: Option<Given<T>>,
+    pub(super) got: Option<Grant<T>>,
     pub(super) kind: WaiterKind,
 }
 
@@ -39,7 +39,7 @@ impl<T> Wanted<T> {
 
     fn take_back(&mut self) -> T {
         match self.got.take() {
-            Some(Given::Message(message)) => message,
+            Some(Grant::Message(message)) => message,
             _ => unreachable!("the message was just put in"),
         }
     }
@@ -77,7 +77,7 @@ impl std::fmt::Debug for Entrant {
 #[inline]
 pub(super) fn hand_over<T>(receivers: &mut Queue<Wanted<T>>, mut message: T) -> Result<Wake, T> {
     while let Some(mut waiter) = receivers.find(|wanted| !wanted.kind.watches) {
-        waiter.payload().got = Some(Given::Message(message));
+        waiter.payload().got = Some(Grant::Message(message));
         match waiter.wake() {
             Ok(wake) => return Ok(wake),
             Err(mut over) => message = over.payload().take_back(),

@@ -30,7 +30,7 @@ pub(super) struct Node {
     _open: Sender<()>,
     /// Weak: a user of a child context keeps the parent context anyway.
     parent: Weak<Node>,
-    state: Mutex<State>,
+    state: Mutex<NodeState>,
 }
 
 /// Why a node has ended.
@@ -60,7 +60,7 @@ impl From<ContextError> for End {
 /// not panic.
 type AtEnd = Box<dyn FnOnce() + Send>;
 
-struct State {
+struct NodeState {
     end: Option<End>,
     functions: Slab<AtEnd>,
     /// The children by their addresses. A child is removed when it is over.
@@ -76,7 +76,7 @@ impl Node {
     /// Makes a node that ends with `parent`.
     pub(super) fn below(parent: Option<&Arc<Node>>) -> Arc<Node> {
         let (open, done) = bounded(0);
-        let state = State { end: None, functions: Slab::new(), children: HashMap::new(), timer: None };
+        let state = NodeState { end: None, functions: Slab::new(), children: HashMap::new(), timer: None };
         let node = Arc::new(Node {
             done,
             _open: open,

@@ -20,7 +20,7 @@ const LEAST_BYTES_A_SECOND: u64 = 64 << 10;
 /// How long a client may take to close the connection after its answer.
 const PARTING: Duration = Duration::from_millis(500);
 
-/// See the file's head.
+/// A connection to the debug page.
 pub(super) struct Client<'c> {
     stream: TcpStream,
     connections: &'c Connections,

@@ -12,13 +12,13 @@ const MOST: usize = 16;
 /// The open connections of one server.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
-    state: Mutex<State>,
+    state: Mutex<ConnectionsState>,
     /// A connection has ended, or the server does.
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ConnectionsState {
     ended: bool,
     next: u64,
     open: HashMap<u64, TcpStream>,

@@ -43,11 +43,11 @@ pub fn on_deadlock(hook: impl Fn(&Deadlock) + Send + Sync + 'static) {
 
 /// When the search looks.
 struct Timer {
-    state: Mutex<State>,
+    state: Mutex<WatchState>,
     changed: Condvar,
 }
 
-struct State {
+struct WatchState {
     /// The interval; there is one if the search has begun.
     interval: Option<Duration>,
     thread: ServiceThread,
@@ -65,7 +65,7 @@ pub(crate) fn find_deadlocks(interval: Duration) -> io::Result<()> {
 impl Timer {
     const fn new() -> Timer {
         Timer {
-            state: Mutex::new(State { interval: None, thread: ServiceThread::new() }),
+            state: Mutex::new(WatchState { interval: None, thread: ServiceThread::new() }),
             changed: Condvar::new(),
         }
     }
@@ -114,7 +114,7 @@ impl Timer {
 }
 
 fn search() {
-    let (mut earlier, mut told) = (Snapshot::default(), Told::default());
+    let (mut earlier, mut told) = (Snapshot::default(), ReportedDeadlocks::default());
     loop {
         TIMER.rest(|| HOOK.read().is_some());
         let Ok(now) = Snapshot::take_without_stacks() else { return };
@@ -135,9 +135,9 @@ fn search() {
 
 /// The deadlocks that were told and last.
 #[derive(Default)]
-struct Told(Vec<Deadlock>);
+struct ReportedDeadlocks(Vec<Deadlock>);
 
-impl Told {
+impl ReportedDeadlocks {
     fn forget_ended(&mut self, now: &Snapshot) {
         self.0.retain(|old| old.lasts_in(now));
     }

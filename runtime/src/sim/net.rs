@@ -37,7 +37,7 @@
 //! });
 //! ```
 
-use super::network::{State, Works, here};
+use super::network::{NetworkState, Works, here};
 pub use super::quality::Quality;
 
 /// Breaks the links between two nodes, in both directions: no packet arrives. Connections stay, and go on
@@ -237,7 +237,7 @@ fn set_works_of_node(node: &str, works: Works) {
 
 /// Calls `f` with the numbers of nodes.
 #[track_caller]
-fn with_nodes<const N: usize, T>(names: [&str; N], f: impl FnOnce(&mut State, [u32; N]) -> T) -> T {
+fn with_nodes<const N: usize, T>(names: [&str; N], f: impl FnOnce(&mut NetworkState, [u32; N]) -> T) -> T {
     let network = here().expect("this must be called by the code of a simulation: see runtime::sim::run");
     sched::simulation::point();
     let done = network.with(|state| {

@@ -2,9 +2,9 @@
 //! the sockets.
 //!
 //! ```text
-//!   a socket's call ──► State (under one lock) ──► packets, each with the time at which it arrives
+//!   a socket's call ──► NetworkState (under one lock) ──► packets, each with the time at which it arrives
 //!                                                      │
-//!   all green threads wait: the clock moves to the next arrival ──► State ──► reports to the netpoller
+//!   all green threads wait: the clock moves to the next arrival ──► NetworkState ──► reports to the netpoller
 //! ```
 //!
 //! A call changes the state under the lock, takes the reports that this has caused out, and delivers them
@@ -63,7 +63,7 @@ use unix::Names;
 pub(crate) struct Network {
     /// The simulated time, on the clock that `Instant` reads.
     now: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<NetworkState>,
     ticks: Mutex<Ticks>,
     /// What runs on the nodes, from node 1 on.
     machines: Mutex<Vec<Arc<dyn Machine>>>,
@@ -90,7 +90,7 @@ struct Ticks {
 
 /// What the network knows.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct NetworkState {
     now: u64,
     pub(super) nodes: Nodes,
     pub(super) links: Links,
@@ -170,7 +170,7 @@ impl Network {
         let every = faults.tick_ns();
         Arc::new(Network {
             now: AtomicU64::new(now),
-            state: Mutex::new(State {
+            state: Mutex::new(NetworkState {
                 now,
                 nodes: Nodes::new(),
                 links: Links::new(seed, faults.usual_quality().clone()),
@@ -195,7 +195,7 @@ impl Network {
     }
 
     /// Calls `f` with the state, and tells the netpoller what has happened.
-    pub(super) fn with<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
+    pub(super) fn with<T>(&self, f: impl FnOnce(&mut NetworkState) -> T) -> T {
         let mut state = self.state.lock();
         state.now = self.now();
         let result = f(&mut state);
@@ -304,7 +304,7 @@ impl fmt::Debug for Network {
     }
 }
 
-impl State {
+impl NetworkState {
     fn at(&mut self, time: u64, event: Event) -> At {
         self.last_event += 1;
         let at = (time, self.last_event);

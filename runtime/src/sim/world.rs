@@ -26,7 +26,7 @@ pub(super) struct World {
     /// The network, which keeps the clock.
     network: Arc<Network>,
     disks: Arc<Disks>,
-    state: Mutex<State>,
+    state: Mutex<WorldState>,
     limits: Limits,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Limits {
 }
 
 #[derive(Debug)]
-struct State {
+struct WorldState {
     chooser: Chooser,
     /// The random numbers of the program. The chooser has a source of its own, so that a replay gives the
     /// program the same ones.
@@ -133,7 +133,7 @@ impl World {
             phase: AtomicU8::new(Phase::Before as u8),
             disks: Disks::new(network.clone(), limits.faults.usual_disk().clone(), seed ^ 0xD15C),
             network,
-            state: Mutex::new(State {
+            state: Mutex::new(WorldState {
                 chooser,
                 random: Random::new(seed ^ 0x5EED),
                 schedule: Schedule::default(),
@@ -171,13 +171,13 @@ impl World {
     }
 
     /// Notes that the run has failed, for the first reason only. Its main function is then cancelled.
-    fn fail(&self, state: &mut State, reason: &Arc<str>) {
+    fn fail(&self, state: &mut WorldState, reason: &Arc<str>) {
         state.failed.get_or_insert_with(|| reason.clone());
         self.set_phase(Phase::Failed);
     }
 
     /// Returns the reason if the code of a green thread has made the run fail.
-    fn end_if_failed(&self, state: &mut State) -> Result<(), Arc<str>> {
+    fn end_if_failed(&self, state: &mut WorldState) -> Result<(), Arc<str>> {
         match state.failed.clone() {
             None => Ok(()),
             Some(reason) => {
@@ -210,7 +210,7 @@ impl World {
     }
 }
 
-impl State {
+impl WorldState {
     /// Counts a step: the green thread `id` of `options` runs next, at the time `now`.
     #[inline]
     fn step(&mut self, id: u64, options: usize, now: u64) {

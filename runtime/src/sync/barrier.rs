@@ -146,7 +146,7 @@ struct NotCome;
 
 impl PassOn<Arrived, bool> for NotCome {
     /// All have met: there is nothing to pass on.
-    fn pass_on(&mut self, _arrived: Guard<'_, Arrived>, _met: bool) {}
+    fn regrant(&mut self, _arrived: Guard<'_, Arrived>, _met: bool) {}
 
     fn left(&mut self, mut arrived: Guard<'_, Arrived>, _met: bool) {
         arrived.count -= 1;

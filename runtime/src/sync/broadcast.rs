@@ -73,9 +73,9 @@ pub fn channel<T: Clone>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     (sender, receiver)
 }
 
-type Shared<T> = Arc<Lock<State<T>>>;
+type Shared<T> = Arc<Lock<BroadcastState<T>>>;
 
-struct State<T> {
+struct BroadcastState<T> {
     ring: Ring<Arc<T>>,
     senders: usize,
     receivers: usize,
@@ -85,10 +85,10 @@ struct State<T> {
     closings: Queue<()>,
 }
 
-fn values<T>(state: &mut State<T>) -> &mut Queue<()> {
+fn values<T>(state: &mut BroadcastState<T>) -> &mut Queue<()> {
     &mut state.values
 }
 
-fn closings<T>(state: &mut State<T>) -> &mut Queue<()> {
+fn closings<T>(state: &mut BroadcastState<T>) -> &mut Queue<()> {
     &mut state.closings
 }

@@ -33,10 +33,10 @@ use sched::queue::{Guard, Lock, PassOn, Queue, WaitFuture, Wakes, wait};
 /// waits.join().unwrap();
 /// ```
 pub struct Notify {
-    state: Lock<State>,
+    state: Lock<NotifyState>,
 }
 
-struct State {
+struct NotifyState {
     /// A notification is kept, which no waiter has taken.
     kept: bool,
     /// The number of calls of `notify_waiters`.
@@ -53,11 +53,11 @@ enum Notification {
     ForAll,
 }
 
-fn queue(state: &mut State) -> &mut Queue<Notification> {
+fn queue(state: &mut NotifyState) -> &mut Queue<Notification> {
     &mut state.queue
 }
 
-fn notify_one(mut state: Guard<'_, State>) {
+fn notify_one(mut state: Guard<'_, NotifyState>) {
     let wake = state.queue.wake_first(|told| *told = Notification::Single);
     if wake.is_none() {
         state.kept = true;
@@ -69,8 +69,8 @@ fn notify_one(mut state: Guard<'_, State>) {
 /// Passes on the notification of a future that was dropped, if it was meant for one waiter.
 struct PassToNext;
 
-impl PassOn<State, Notification> for PassToNext {
-    fn pass_on(&mut self, state: Guard<'_, State>, told: Notification) {
+impl PassOn<NotifyState, Notification> for PassToNext {
+    fn regrant(&mut self, state: Guard<'_, NotifyState>, told: Notification) {
         if told == Notification::Single {
             notify_one(state);
         }
@@ -96,7 +96,7 @@ impl Notify {
     /// READY.notify_waiters();
     /// ```
     pub const fn const_new() -> Notify {
-        Notify { state: Lock::new(State { kept: false, rounds: 0, queue: Queue::new() }) }
+        Notify { state: Lock::new(NotifyState { kept: false, rounds: 0, queue: Queue::new() }) }
     }
 
     /// Waits for a notification. Returns at once, and takes it, if one is kept.
@@ -207,7 +207,7 @@ pub struct Notified<'n> {
     rounds: usize,
     is_over: bool,
     /// Pinned with the future.
-    waits: WaitFuture<'n, State, Notification, PassToNext>,
+    waits: WaitFuture<'n, NotifyState, Notification, PassToNext>,
 }
 
 impl Notified<'_> {

@@ -46,17 +46,17 @@ pub mod error;
 /// assert_eq!(receiver.recv(), Ok(1));
 /// ```
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
-    let shared = Arc::new(Shared { state: Lock::new(State::new()), value: Lock::new(None) });
+    let shared = Arc::new(Shared { state: Lock::new(OneshotState::new()), value: Lock::new(None) });
     (Sender(Arc::clone(&shared)), Receiver { shared, waits: OwnedWait::new() })
 }
 
 struct Shared<T> {
-    state: Lock<State>,
+    state: Lock<OneshotState>,
     /// Taken inside `state` only.
     value: Lock<Option<T>>,
 }
 
-struct State {
+struct OneshotState {
     stage: Stage,
     /// The receiver was closed or dropped.
     closed: bool,
@@ -74,28 +74,28 @@ enum Stage {
     Over,
 }
 
-impl State {
-    fn new() -> State {
-        State { stage: Stage::Open, closed: false, receivers: Queue::new(), senders: Queue::new() }
+impl OneshotState {
+    fn new() -> OneshotState {
+        OneshotState { stage: Stage::Open, closed: false, receivers: Queue::new(), senders: Queue::new() }
     }
 }
 
-fn receivers(state: &mut State) -> &mut Queue<()> {
+fn receivers(state: &mut OneshotState) -> &mut Queue<()> {
     &mut state.receivers
 }
 
-fn senders(state: &mut State) -> &mut Queue<()> {
+fn senders(state: &mut OneshotState) -> &mut Queue<()> {
     &mut state.senders
 }
 
 impl<T> Shared<T> {
-    fn state(&self) -> &Lock<State> {
+    fn state(&self) -> &Lock<OneshotState> {
         &self.state
     }
 
     /// Takes the value. Returns an error if it never comes, and `None` if it may still come. *Runs on: the
     /// holder of the lock of `state`.*
-    fn take(&self, state: &mut State) -> Option<Result<T, RecvError>> {
+    fn take(&self, state: &mut OneshotState) -> Option<Result<T, RecvError>> {
         match state.stage {
             Stage::Open if state.closed => Some(Err(RecvError(()))),
             Stage::Open => None,
@@ -227,7 +227,7 @@ impl<T> fmt::Debug for Sender<T> {
 #[must_use = "as a future it does nothing unless polled"]
 pub struct Receiver<T> {
     /// The wait of this receiver as a future.
-    waits: OwnedWait<Shared<T>, State>,
+    waits: OwnedWait<Shared<T>, OneshotState>,
     shared: Arc<Shared<T>>,
 }
 

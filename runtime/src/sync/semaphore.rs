@@ -43,10 +43,10 @@ pub use permit::{OwnedSemaphorePermit, SemaphorePermit};
 /// assert_eq!(SEATS.available_permits(), 2);
 /// ```
 pub struct Semaphore {
-    state: Lock<State>,
+    state: Lock<SemaphoreState>,
 }
 
-struct State {
+struct SemaphoreState {
     permits: usize,
     closed: bool,
     queue: Queue<Request>,
@@ -58,11 +58,11 @@ struct Request {
     given: bool,
 }
 
-fn queue(state: &mut State) -> &mut Queue<Request> {
+fn queue(state: &mut SemaphoreState) -> &mut Queue<Request> {
     &mut state.queue
 }
 
-impl State {
+impl SemaphoreState {
     /// Takes `wants` permits. Returns an error if there are fewer, if others wait, or if the semaphore is
     /// closed.
     fn take(&mut self, wants: usize) -> Result<(), TryAcquireError> {
@@ -95,7 +95,7 @@ impl State {
 }
 
 /// Gives free permits to the waiters, and releases the lock before it wakes them.
-fn serve(mut state: Guard<'_, State>) {
+fn serve(mut state: Guard<'_, SemaphoreState>) {
     let wakes = state.serve();
     drop(state);
     drop(wakes);
@@ -104,8 +104,8 @@ fn serve(mut state: Guard<'_, State>) {
 /// Passes on the permits of a future that was dropped.
 struct PassToOthers;
 
-impl PassOn<State, Request> for PassToOthers {
-    fn pass_on(&mut self, mut state: Guard<'_, State>, request: Request) {
+impl PassOn<SemaphoreState, Request> for PassToOthers {
+    fn regrant(&mut self, mut state: Guard<'_, SemaphoreState>, request: Request) {
         if request.given {
             state.permits += request.wants;
         }
@@ -113,7 +113,7 @@ impl PassOn<State, Request> for PassToOthers {
     }
 
     /// Waiters behind the future may want fewer permits.
-    fn left(&mut self, state: Guard<'_, State>, _request: Request) {
+    fn left(&mut self, state: Guard<'_, SemaphoreState>, _request: Request) {
         serve(state);
     }
 }
@@ -149,7 +149,7 @@ impl Semaphore {
     #[track_caller]
     pub const fn const_new(permits: usize) -> Self {
         assert!(permits <= Self::MAX_PERMITS, "a semaphore may not have more than MAX_PERMITS permits");
-        Semaphore { state: Lock::new(State { permits, closed: false, queue: Queue::new() }) }
+        Semaphore { state: Lock::new(SemaphoreState { permits, closed: false, queue: Queue::new() }) }
     }
 
     /// Returns the number of permits that a new caller could have: 0 while others wait.

@@ -68,10 +68,10 @@ pub fn channel<T>(init: T) -> (Sender<T>, Receiver<T>) {
 /// What all handles share. Lock order: `value`, then `state`.
 struct Shared<T> {
     value: RwLock<T>,
-    state: Lock<State>,
+    state: Lock<WatchState>,
 }
 
-struct State {
+struct WatchState {
     /// The number of the value. It changes while the write lock of the value is held.
     version: u64,
     senders: usize,
@@ -82,11 +82,11 @@ struct State {
     closings: Queue<()>,
 }
 
-fn changes(state: &mut State) -> &mut Queue<()> {
+fn changes(state: &mut WatchState) -> &mut Queue<()> {
     &mut state.changes
 }
 
-fn closings(state: &mut State) -> &mut Queue<()> {
+fn closings(state: &mut WatchState) -> &mut Queue<()> {
     &mut state.closings
 }
 

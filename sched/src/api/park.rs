@@ -461,12 +461,12 @@ impl Blocking {
                     sched.lends_to_block(held);
                     false
                 }
-                Gives::IfWorkWaits => sched.work_waits_for(held),
+                Gives::IfWorkWaits => sched.arm_sysmon_for_work(held),
                 Gives::InAnyCase => true,
             };
             if hands_off {
                 sched.rescues.note_handed_off();
-                boundary::pass_p_on(m);
+                boundary::hand_p_off(m);
             }
         } else {
             sched.outside.notes(Kind::Blocking, g.id(), 0);
@@ -495,14 +495,14 @@ impl Sched {
     /// Tells sysmon that the P is about to be lent to a G in `blocking`. Sysmon looks soon if work waits for
     /// a P, and is told of later work. *Runs on: the holder of the P.*
     pub(crate) fn lends_to_block(&self, held: Held<'_>) {
-        if self.work_waits_for(held) {
+        if self.arm_sysmon_for_work(held) {
             self.sysmon.blocking_with_work();
         }
     }
 
-    /// Returns `true` if work waits for the P, and lets sysmon be told of later work. *Runs on: the holder of
-    /// the P, which lends it to a G in `blocking` or gives it up.*
-    fn work_waits_for(&self, held: Held<'_>) -> bool {
+    /// Arms sysmon, which later work then wakes. Returns whether work waits for the P already. *Runs on: the
+    /// holder of the P, which lends it to a G in `blocking` or gives it up.*
+    fn arm_sysmon_for_work(&self, held: Held<'_>) -> bool {
         self.sysmon.blocking_begins(|| {
             let work_waits = !held.queue.is_empty() || !self.global.is_empty() || self.idle.any_wanting();
             work_waits && self.idle.idle_ps() == 0

@@ -302,7 +302,7 @@ fn begin<'p>(
     // Where a stack may be refused, take it now, so that the spawner gets the error.
     if let Some(bytes) = needs.stack_bytes(spec.stack_bytes, sched) {
         let class = u32::try_from(bytes).map_err(|_| too_large(bytes))?;
-        g.set_coro(sched.coros.take_odd(class)?);
+        g.set_coro(sched.coros.take_sized(class)?);
     } else if needs.keeps_stack && sched.coros.shortage.is_there() {
         g.set_coro(sched.stack_at_spawn(held())?.unwrap_or(ptr::null_mut()));
     }

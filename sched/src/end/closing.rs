@@ -21,8 +21,8 @@
 //!   exiting? then do not sleep                    wake all announced sleepers, break the netpoller's wait
 //! ```
 //!
-//! This file and `p/counters.rs` fix the order of these steps: `look_after`, `exit` and `count_and_queue`
-//! call the steps of their callers.
+//! This file and `p/counters.rs` fix the order of these steps: `then_check_exit`, `exit` and
+//! `count_and_queue` call the steps of their callers.
 //!
 //! A G that is spawned while the runtime closes is born cancelled. A spawn that just missed the flag is found
 //! by the closer's next look at the table of Gs, because the count says that a G lives.
@@ -35,7 +35,7 @@ use crate::sync::{
     broken, full_fence,
 };
 
-/// See the file's head.
+/// The phase of a runtime's end, and the counts of its Gs.
 #[derive(Debug, Default)]
 pub(crate) struct Closing {
     /// Set when the closer begins to cancel Gs. From then on new Gs are born cancelled.
@@ -178,9 +178,9 @@ impl Closing {
         }
         // Relaxed: the fence below orders it.
         self.exiting.store(true, Ordering::Relaxed);
-        // Pairs with the fences in `Plan::sleep` and `look_after`. (An M that parks is found in its list, or
-        // reads this flag after the lock of the list. The netpoller keeps a break for an M that is about to
-        // block.)
+        // Pairs with the fences in `Plan::sleep` and `then_check_exit`. (An M that parks is found in its
+        // list, or reads this flag after the lock of the list. The netpoller keeps a break for an M that is
+        // about to block.)
         if !broken!("closing_exit_no_fence") {
             full_fence();
         }
@@ -190,7 +190,7 @@ impl Closing {
     /// Announces a sleeper to the closer by `enter`, for instance in a list under its lock, and then looks at
     /// the flag. If the returned `bool` is `true`, Ms are to end and the caller must not sleep. *Runs on: any
     /// thread.*
-    pub(crate) fn look_after<T>(&self, enter: impl FnOnce() -> T) -> (T, bool) {
+    pub(crate) fn then_check_exit<T>(&self, enter: impl FnOnce() -> T) -> (T, bool) {
         let early = broken!("closing_looks_first").then(|| self.is_exiting());
         let entered = enter();
         // Pairs with the fence in `exit`.
@@ -198,11 +198,11 @@ impl Closing {
         (entered, early.unwrap_or_else(|| self.is_exiting()))
     }
 
-    /// Returns `true` when Ms are to end. A caller that is about to sleep uses `look_after` instead. *Runs
-    /// on: any thread.*
+    /// Returns `true` when Ms are to end. A caller that is about to sleep uses `then_check_exit` instead.
+    /// *Runs on: any thread.*
     #[inline]
     pub(crate) fn is_exiting(&self) -> bool {
-        // Relaxed: the fence in `look_after` orders it where the order matters.
+        // Relaxed: the fence in `then_check_exit` orders it where the order matters.
         self.exiting.load(Ordering::Relaxed)
     }
 }

@@ -36,7 +36,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use timers::clock;
 
 use crate::api::join::GHandle;
-use crate::end::mains::InBlockOn;
+use crate::end::block_on_calls::InBlockOn;
 use crate::g::wait::Decision;
 use crate::m::activity::{PARKS, at_one_moment};
 use crate::m::os_thread;
@@ -85,7 +85,7 @@ impl Sched {
     /// Call it before the green thread runs: an M that goes to sleep while no thread is in `block_on` does
     /// not look.
     pub fn in_block_on(&self) -> InBlockOn<'_> {
-        self.mains.enter()
+        self.block_on_calls.enter()
     }
 
     /// Returns when the M in the netpoller is to wake up and look for a deadlock, or `NEVER`. *Runs on: that
@@ -97,19 +97,19 @@ impl Sched {
         }
         // A P in use needs no look: its M calls this again when it gives the P up.
         let busy = self.idle.idle_ps() < self.procs();
-        if !sys::LISTS_THREADS || !self.mains.is_any() || busy || self.something_comes() {
+        if !sys::LISTS_THREADS || !self.block_on_calls.is_any() || busy || self.something_comes() {
             return clock::NEVER;
         }
-        let looks = self.mains.looks_since(self.ticks());
-        clock::now() + look_after(looks, in_test_harness())
+        let looks = self.block_on_calls.looks_since(self.ticks());
+        clock::now() + time_of_next_look(looks, in_test_harness())
     }
 
     /// Looks for a deadlock. If there is one, cancels the green threads that `block_on` waits for. *Runs on:
     /// the M that had blocked in the netpoller, without a P.*
     #[cold]
     pub(crate) fn look_for_deadlock(&self) {
-        self.mains.count_look();
-        if let Some(report) = self.mains.earlier_report() {
+        self.block_on_calls.count_look();
+        if let Some(report) = self.block_on_calls.earlier_report() {
             // A cancelled green thread has not ended, and may be waiting again. Print the report.
             return self.report_once(&format!("{TEXT}\n\n{report}"));
         }
@@ -121,7 +121,7 @@ impl Sched {
 
     /// Leaves `report` for the callers of `block_on`, and cancels the green threads that they wait for.
     pub(crate) fn cancel_mains(&self, report: &Arc<str>) {
-        for (g, id) in self.mains.tell(report) {
+        for (g, id) in self.block_on_calls.tell(report) {
             // Take a reference first: the G may end and be used again meanwhile.
             if g.life.try_retain() {
                 if g.id() == id && g.wait.cancel() == Decision::Parked {
@@ -144,8 +144,8 @@ impl Sched {
             // Its threads count as plain threads until they have ended.
             return true;
         }
-        let ms = self.crew.lock();
-        let threads = self.crew.threads();
+        let ms = self.threads.lock();
+        let threads = self.threads.threads();
         let at_rest = |m: &crate::m::M| m.running_or_hooked().is_none() && m.home.is_empty();
         // First how an M sleeps, then its queue: `m/rest.rs` says why.
         let unlisted = ms.all().iter().filter(|m| m.rest.sleeps_unlisted()).count();
@@ -167,12 +167,12 @@ impl Sched {
         self.ps().any(|p| timers(p.index))
             || self.netpoll.sources() != 0
             || self.coros.shortage.anyone_waits()
-            || self.crew.refusal.is_there()
+            || self.threads.refusal.is_there()
     }
 }
 
 /// Returns how long an M blocks before the next look, after so many.
-fn look_after(looks: usize, in_test_harness: bool) -> u64 {
+fn time_of_next_look(looks: usize, in_test_harness: bool) -> u64 {
     let [.., last] = LOOK_AFTER_NS;
     match LOOK_AFTER_NS.get(looks) {
         Some(&after) => after,

@@ -58,7 +58,7 @@ impl Sched {
             self.close_netpoll();
             self.wake_all_ms();
         });
-        let joins = self.crew.lock().take_joins();
+        let joins = self.threads.lock().take_joins();
         self.template.end();
         for join in joins {
             // A panic on an M's own stack was reported when it happened.

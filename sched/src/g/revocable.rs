@@ -36,18 +36,18 @@ enum Stage {
 }
 
 #[derive(Debug)]
-struct State {
+struct RevocableState {
     stage: Stage,
     is_hidden: bool,
 }
 
 /// The state of one stretch; the file's head tells the protocol.
 #[derive(Debug)]
-pub(crate) struct Revocable(Mutex<State>);
+pub(crate) struct Revocable(Mutex<RevocableState>);
 
 impl Revocable {
     pub(crate) fn new() -> Self {
-        Revocable(Mutex::new(State { stage: Stage::Open, is_hidden: false }))
+        Revocable(Mutex::new(RevocableState { stage: Stage::Open, is_hidden: false }))
     }
 
     /// Ends the current wait of the thread, which has the wait `wait`, and every later wait in the stretch.

@@ -27,7 +27,7 @@ const FULL: u32 = 2;
 /// ASKED by the M with number `n` is `ASKED + n`.
 const ASKED: u32 = 3;
 
-/// See the file's head.
+/// A request to a signal handler, and the place for its answer.
 pub(crate) struct Capture<D> {
     word: AtomicU32,
     data: UnsafeCell<D>,

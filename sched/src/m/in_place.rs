@@ -26,7 +26,7 @@ pub(crate) enum Slept {
     UntilLimit,
 }
 
-/// See the file's head.
+/// The state of one wait in place.
 #[derive(Debug)]
 pub(crate) struct InPlace {
     said: AtomicBool,

@@ -94,7 +94,7 @@ impl Word {
     }
 }
 
-/// See the file's head. Only its M writes, and only the word is read by others.
+/// When and how the M sleeps, in one record for the flight recorder.
 #[derive(Debug)]
 pub(crate) struct Nap {
     word: AtomicU64,

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use sleeper::Sleeper;
 
-/// See the file's head. Any thread may sleep here, one at a time.
+/// A note of one OS thread.
 #[derive(Debug)]
 pub(crate) struct Note {
     woken: AtomicBool,

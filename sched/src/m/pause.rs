@@ -38,7 +38,7 @@ pub(crate) enum Paused {
     Not,
 }
 
-/// See the file's head.
+/// The state of an M's pause.
 #[derive(Debug)]
 pub(crate) struct Pause {
     word: AtomicU32,

@@ -16,7 +16,7 @@ use crate::sync::{
     broken,
 };
 
-/// See the file's head.
+/// True from a refused start of a thread until a later start has been tried.
 #[derive(Debug)]
 pub(crate) struct Refusal(AtomicBool);
 
@@ -84,7 +84,7 @@ mod models {
         fn fail(&self) {
             let release = || {
                 self.turns.take();
-                assert!(matches!(self.idle.give_up(0, || true, || ()), crate::run::idle::Given::Idle));
+                assert!(matches!(self.idle.give_up(0, || true, || ()), crate::run::idle::GiveUp::Idle));
             };
             self.refusal.note_after(release, || {
                 if self.plan.ask(NEXT_TRY) {

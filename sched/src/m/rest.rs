@@ -82,7 +82,7 @@ impl Homes {
 
 const AWAKE: u8 = 0;
 
-/// See the file's head.
+/// Whether the M sleeps while Gs are bound to it, and for whom.
 #[derive(Debug)]
 pub(crate) struct Rest(AtomicU8);
 

@@ -36,7 +36,7 @@ use std::time::Duration;
 /// How long a wait beside others lasts at most.
 pub(crate) const LIMIT: Duration = Duration::from_millis(50);
 
-/// See the file's head. *Runs on: the M, all methods.*
+/// The address of the word, once it is known.
 #[derive(Debug, Default)]
 pub(crate) struct StdParker {
     /// The address of the word; 0 if it is not known.

@@ -19,17 +19,17 @@ use crate::sync::{Condvar, Mutex};
 type Started = io::Result<JoinHandle<()>>;
 type Start = Box<dyn FnOnce() -> Started + Send>;
 
-/// See the file's head.
+/// The template thread of a runtime, once it has started.
 #[derive(Default)]
 pub(crate) struct Template {
     /// True if the thread is there.
     is_there: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<TemplateState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct TemplateState {
     thread: Option<JoinHandle<()>>,
     order: Option<Start>,
     started: Option<Started>,
@@ -71,8 +71,8 @@ impl Template {
         }
     }
 
-    /// Starts a thread by `start`, on the template thread if it is there. *Runs on: the holder of the crew's
-    /// lock, so one thread at a time.*
+    /// Starts a thread by `start`, on the template thread if it is there. *Runs on: the holder of the lock
+    /// of the threads, so one thread at a time.*
     pub(crate) fn start(&self, start: impl FnOnce() -> Started + Send + 'static) -> Started {
         let mut state = self.state.lock();
         if state.thread.is_none() {

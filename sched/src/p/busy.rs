@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// See the file's head. Sysmon alone writes.
+/// The sum of the times for which the P was in use.
 #[derive(Debug, Default)]
 pub(crate) struct Busy {
     ns: AtomicU64,

@@ -2,7 +2,7 @@
 
 use super::histogram::Times;
 
-/// See the file's head.
+/// The histograms of one P.
 #[derive(Debug, Default)]
 pub(crate) struct Measured {
     /// From ready to running: samples.

@@ -30,15 +30,15 @@ use crate::sys;
 #[derive(Debug)]
 pub(crate) struct Recorder {
     /// Null while the recorder is off. Points into `tapes`.
-    tape: AtomicPtr<Tape>,
+    tape: AtomicPtr<RingWriter>,
     /// All tapes that the P ever had, one of each length. A holder of the P may still write to one that was
     /// taken out.
-    tapes: Mutex<Vec<Arc<Tape>>>,
+    tapes: Mutex<Vec<Arc<RingWriter>>>,
 }
 
 /// A ring and the state of its writer. Only the holder of the P writes, but for `since`.
 #[derive(Debug)]
-pub(crate) struct Tape {
+pub(crate) struct RingWriter {
     ring: Ring,
     /// When this recording began.
     since: AtomicU64,
@@ -55,11 +55,11 @@ impl Recorder {
     }
 
     /// Begins to record into a ring of `events` places. Returns the tape. *Runs on: any thread.*
-    pub(crate) fn start(&self, events: usize, since: u64) -> Arc<Tape> {
+    pub(crate) fn start(&self, events: usize, since: u64) -> Arc<RingWriter> {
         let mut tapes = self.tapes.lock();
         let known = tapes.iter().find(|tape| tape.ring.places() == events).cloned();
         let tape = known.unwrap_or_else(|| {
-            let tape = Arc::new(Tape {
+            let tape = Arc::new(RingWriter {
                 ring: Ring::new(events),
                 since: AtomicU64::new(0),
                 older: AtomicU64::new(0),
@@ -83,7 +83,7 @@ impl Recorder {
     }
 
     #[inline(always)]
-    fn on(&self) -> Option<&Tape> {
+    fn on(&self) -> Option<&RingWriter> {
         // Acquire: pairs with `start`.
         // SAFETY: `tape` is null or points into an `Arc` in `tapes`, which keeps each tape as long as this
         // recorder.
@@ -141,7 +141,7 @@ impl Held<'_> {
     #[inline(always)]
     pub(crate) fn goes_on(self) {
         if self.own().records() {
-            self.records(Tape::goes_on);
+            self.records(RingWriter::goes_on);
         }
     }
 
@@ -192,7 +192,7 @@ impl Held<'_> {
     #[inline(always)]
     pub(crate) fn ends_moment(self) {
         if self.own().records() {
-            self.records(Tape::end_moment);
+            self.records(RingWriter::end_moment);
         }
     }
 
@@ -224,14 +224,14 @@ impl Held<'_> {
 
     /// Calls `write` with the tape, and notes in the alerts whether there is one.
     #[inline(never)]
-    fn records(self, write: impl FnOnce(&Tape)) {
+    fn records(self, write: impl FnOnce(&RingWriter)) {
         self.records_here(write);
     }
 
     /// As `records`, inlined: for the hooks of each switch and wake-up, whose callers are functions of their
     /// own.
     #[inline(always)]
-    fn records_here(self, write: impl FnOnce(&Tape)) {
+    fn records_here(self, write: impl FnOnce(&RingWriter)) {
         let tape = self.recorder.on();
         self.own().set_records(tape.is_some());
         tape.map(write);
@@ -242,7 +242,7 @@ fn argument_of(number: usize) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
 }
 
-impl Tape {
+impl RingWriter {
     #[inline]
     fn runs(&self, g: &G) {
         let polls = if g.polls() { POLLS } else { 0 };

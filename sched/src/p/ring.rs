@@ -47,7 +47,7 @@ use crate::sync::{
 /// One event, as the ring sees it.
 pub(crate) type Words = [u64; 2];
 
-/// See the file's head.
+/// The ring of one P.
 #[derive(Debug)]
 pub(crate) struct Ring {
     /// How many events were ever written.

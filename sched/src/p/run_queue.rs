@@ -29,7 +29,7 @@ const FRESH_FIRST: u32 = 16;
 /// that readied it, so two Gs could otherwise hand the P to each other for ever.
 const SLICE: u32 = 64;
 
-/// See the file's head. Only the holder of the P calls it, except for `steal`, `take_next`, `is_empty` and
+/// The run queue of one P.
 /// `len`.
 pub(crate) struct RunQueue {
     next: AtomicPtr<G>,

@@ -18,7 +18,7 @@ const TOO_LATE_NS: u64 = 16_000_000;
 /// G.
 const MOST: u8 = 10;
 
-/// See the file's head. Only the holder of the P uses it.
+/// The count that chooses the measured wake-ups, and its interval.
 pub(crate) struct Sampler {
     /// How many wake-ups are left until the next look.
     left: Cell<u32>,

@@ -342,7 +342,7 @@ fn stop_kept(g: GRef, mut entered: Entered, stop: Stop, keeps: Keeps) {
         Keeps::AtHome => stop_at_home(g, entered, stop),
         Keeps::Reserved => stop_reserved(g, entered, stop),
         Keeps::Claimed => {
-            pass_p_on(entered.m());
+            hand_p_off(entered.m());
             stop_at_home(g, entered, stop);
         }
         Keeps::Nothing | Keeps::InPlace => entered.suspend(stop),
@@ -360,7 +360,7 @@ pub(crate) fn yield_kept(entered: Entered) {
         && let Some(g) = entered.m().running()
     {
         match Keeps::of(g, entered.m()) {
-            Keeps::InPlace => pass_p_on(entered.m()),
+            Keeps::InPlace => hand_p_off(entered.m()),
             keeps => return stop_kept(g, entered, Stop::Yield, keeps),
         }
     }
@@ -370,7 +370,7 @@ pub(crate) fn yield_kept(entered: Entered) {
 
 /// Hands the M's P, if it has one, to work that waits for a P. *Runs on: `m`, in the runtime, without a
 /// lock.*
-pub(crate) fn pass_p_on(m: OwnM<'_>) {
+pub(crate) fn hand_p_off(m: OwnM<'_>) {
     if let Some(held) = m.held() {
         m.let_go();
         m.sched().hand_off(held.p());
@@ -381,7 +381,7 @@ pub(crate) fn pass_p_on(m: OwnM<'_>) {
 /// first: an M without a P looks whether it is reserved, and the others need not.
 fn stop_reserved(g: GRef, entered: Entered, stop: Stop) {
     let m: *const M = entered.m().shared();
-    pass_p_on(entered.m());
+    hand_p_off(entered.m());
     // SAFETY: an M lives as long as its runtime, and an M to which a G is bound keeps its thread, which is
     // this one.
     let reserved_by = unsafe { &OwnM::new(&*m).own().reserved_by };
@@ -434,7 +434,7 @@ fn park_in_place(g: GRef, entered: Entered, limit: Option<Limit>) {
         None => m.sched().outside.parks(g),
     }
     m.sched().end_roaming(m);
-    pass_p_on(m);
+    hand_p_off(m);
     // SAFETY: `g` runs here, on `m`.
     unsafe { g.set_in_place(Some(m)) };
     g.set_status(Status::Waiting);

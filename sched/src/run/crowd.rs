@@ -87,12 +87,12 @@ pub(crate) fn let_all_go() {
     }
 }
 
-/// See the file's head.
+/// The crowd of one runtime: the paused and the running hogs.
 #[derive(Default)]
 pub(crate) struct Crowd {
     /// Locked by sysmon, and by lockers that have waited for long.
-    state: Mutex<State>,
-    /// A copy of `State::by_turns`, for hogs that leave.
+    state: Mutex<CrowdState>,
+    /// A copy of `CrowdState::by_turns`, for hogs that leave.
     by_turns: AtomicBool,
     /// True if the runtime is in `BY_TURNS`. Only sysmon uses it.
     is_shown: AtomicBool,
@@ -101,7 +101,7 @@ pub(crate) struct Crowd {
 }
 
 #[derive(Default)]
-struct State {
+struct CrowdState {
     /// True while the hogs run by turns.
     by_turns: bool,
     /// The hogs that may run.
@@ -193,7 +193,7 @@ impl Crowd {
     }
 }
 
-impl State {
+impl CrowdState {
     /// See `Crowd::turn`.
     fn turn(&mut self, now: u64, free: usize, most: usize) -> u64 {
         self.running.retain(Hog::is_here);
@@ -343,7 +343,7 @@ mod tests {
         let m = M::new(std::ptr::null(), 0);
         let hog = Hog { m: MRef::new(&m), lent: Seen::example(Look::Lent) };
         assert!(!hog.is_here());
-        let mut state = State { by_turns: true, ..State::default() };
+        let mut state = CrowdState { by_turns: true, ..CrowdState::default() };
         m.pause.ask();
         state.stopping.push(hog);
         state.look_at_stopping();

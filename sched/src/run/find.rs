@@ -59,7 +59,7 @@ impl Sched {
                 self.retire_from(m, held);
                 continue;
             }
-            if self.idle.any_wanting() && self.pass_on(m, held) {
+            if self.idle.any_wanting() && self.give_p_to_m_in_line(m, held) {
                 continue;
             }
             let found = self.next_g(m, held).or_else(|| {
@@ -67,7 +67,7 @@ impl Sched {
                 self.polled_g(m, held).or_else(|| self.stolen_g(m, held))
             });
             if let Some(g) = found {
-                self.found(m, held);
+                self.stop_searching(m, held);
                 return Some(g);
             }
             // The M stays awake while many stopped timers lie in the heap of its P: each round removes a part
@@ -104,7 +104,7 @@ impl Sched {
     /// Gives the P to the first M in line, which has Gs that only it may run, if this M has had the P for
     /// long. Returns `false` if this M keeps the P.
     #[cold]
-    fn pass_on(&self, m: OwnM<'_>, held: Held<'_>) -> bool {
+    fn give_p_to_m_in_line(&self, m: OwnM<'_>, held: Held<'_>) -> bool {
         let now = clock::now();
         if m.own().since.get() == 0 {
             m.own().since.set(now);
@@ -191,7 +191,7 @@ impl Sched {
     /// Records that the M has a G to run. If it had promised to look, it looks once more for work that has
     /// come meanwhile.
     #[inline]
-    fn found(&self, m: OwnM<'_>, held: Held<'_>) {
+    fn stop_searching(&self, m: OwnM<'_>, held: Held<'_>) {
         if m.own().spinning.replace(false) {
             if self.idle.withdraw(true, || self.any_work()) {
                 self.wake_idle_p();
@@ -244,7 +244,7 @@ impl Sched {
     pub(crate) fn turn_to_block(&self) -> Option<Turn<'_>> {
         // The netpoller keeps a break for the M that has the turn, so the wake-up in `Closing::exit` is not
         // lost.
-        let (turn, exiting) = self.closing.look_after(|| self.netpoll.begin_block());
+        let (turn, exiting) = self.closing.then_check_exit(|| self.netpoll.begin_block());
         turn.filter(|_| !exiting)
     }
 
@@ -340,10 +340,10 @@ impl Sched {
         };
         let enter =
             || self.idle.take_or_park(MRef::new(m.shared()), hold, |woken| woken.m().wish.take_over());
-        let (taken, exiting) = self.closing.look_after(enter);
+        let (taken, exiting) = self.closing.then_check_exit(enter);
         if m.own().is_coming_spare.replace(false) {
             // The M is in the list of parked Ms, or it was needed at once.
-            self.crew.remove_coming_spare();
+            self.threads.remove_coming_spare();
         }
         match taken {
             Some(wish) => self.fulfil(m, wish),
@@ -357,7 +357,7 @@ impl Sched {
     #[cold]
     pub(crate) fn get_in_line(&self, m: OwnM<'_>) -> Then {
         let enter = || self.idle.take_or_want(MRef::new(m.shared()), |p| self.p(p).lease.set_held());
-        let (taken, mut exiting) = self.closing.look_after(enter);
+        let (taken, mut exiting) = self.closing.then_check_exit(enter);
         if let Some(p) = taken {
             self.adopt(m, p);
             return Then::Look;
@@ -394,7 +394,7 @@ impl Sched {
     /// Parks the M until it is handed a P or has a bound G to run. *Runs on: `m`, without a P, after it has
     /// looked for work.*
     fn park_m(&self, m: OwnM<'_>) -> Then {
-        let ((), exiting) = self.closing.look_after(|| self.idle.park(MRef::new(m.shared())));
+        let ((), exiting) = self.closing.then_check_exit(|| self.idle.park(MRef::new(m.shared())));
         if exiting { Then::End } else { self.sleep_until_handed(m) }
     }
 

@@ -121,7 +121,7 @@ struct Copied {
     stack: StackCopy,
 }
 
-/// See the file's head.
+/// The notes of one runtime's hogs and late wake-ups, for their reader.
 pub struct Hogs {
     /// False if no thread reads the notes.
     wanted: bool,
@@ -248,7 +248,7 @@ impl Sched {
     /// the time of the copy. *Runs on: any thread.*
     pub fn look_at_running(&self, mut tell: impl FnMut(u64, &StackCopy, bool)) {
         let mut blocked = StackCopy::default();
-        let ms: Vec<MRef> = self.crew.lock().all().iter().map(|m| MRef::new(m)).collect();
+        let ms: Vec<MRef> = self.threads.lock().all().iter().map(|m| MRef::new(m)).collect();
         for m in ms.iter().map(MRef::m) {
             let Some(g) = m.running().filter(|_| m.tid() != 0) else { continue };
             let hogging = Hogging::new(m, g, None, may_interrupt(m, g));

@@ -64,7 +64,7 @@ struct Lists<M> {
 
 /// What became of a P that its holder gave up.
 #[derive(Debug)]
-pub(crate) enum Given<M> {
+pub(crate) enum GiveUp<M> {
     /// The P is idle.
     Idle,
     /// The P may not go idle; the caller still holds it.
@@ -143,22 +143,22 @@ impl<M: PartialEq + Copy> Idle<M> {
         p: usize,
         wanted: impl FnOnce() -> bool,
         set_idle: impl FnOnce(),
-    ) -> Given<M> {
+    ) -> GiveUp<M> {
         let mut lists = self.lists.lock();
         if !wanted() {
-            return Given::Refused;
+            return GiveUp::Refused;
         }
         if let Some(m) = self.pop_wanting(&mut lists)
             && !broken!("idle_give_up_no_want_look")
         {
-            return Given::To(m);
+            return GiveUp::To(m);
         }
         debug_assert!(lists.wanting.is_empty(), "a P goes idle while an M waits for one");
         set_idle();
         lists.ps.push(p);
         // SeqCst: as in `take_p`, one order of all counts.
         self.idle_ps.fetch_add(1, Ordering::SeqCst);
-        Given::Idle
+        GiveUp::Idle
     }
 
     fn pop_wanting(&self, lists: &mut Lists<M>) -> Option<M> {
@@ -576,7 +576,8 @@ mod models {
         loom::model(|| {
             let m = machine();
             let giver = m.clone();
-            let giver = thread::spawn(move || matches!(giver.idle.give_up(0, || true, || ()), Given::To(())));
+            let giver =
+                thread::spawn(move || matches!(giver.idle.give_up(0, || true, || ()), GiveUp::To(())));
             let taken = m.idle.take_or_want((), |_| ()).is_some();
             let given = giver.join().unwrap();
             assert!(taken != given, "an M is in line while a P is idle, or it got two Ps");

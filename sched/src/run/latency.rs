@@ -43,7 +43,7 @@ struct Stamp {
     ns: AtomicU64,
 }
 
-/// See the file's head.
+/// The latencies of one runtime, by place, and what its reader needs.
 pub(crate) struct Latency {
     stamps: Box<[Stamp]>,
     all: bool,

@@ -27,7 +27,7 @@ use crate::g::GRef;
 use crate::m::OwnM;
 use crate::m::rest::SleepKind;
 use crate::p::event::By;
-use crate::run::boundary::pass_p_on;
+use crate::run::boundary::hand_p_off;
 use crate::run::sched::Sched;
 use crate::sync::full_fence;
 
@@ -61,7 +61,7 @@ impl Sched {
     pub(crate) fn run_bound_gs(&self, m: OwnM<'_>) {
         while m.is_reserved() {
             debug_assert!(!m.own().spinning.get(), "an M that spins runs no user code");
-            pass_p_on(m);
+            hand_p_off(m);
             self.end_roaming(m);
             #[cfg(all(feature = "interpose", target_os = "linux"))]
             m.std_parker.is_left();
@@ -99,7 +99,7 @@ impl Sched {
     /// Returns `true` if no M but reserved ones may be there to watch the network and the timers: the last
     /// thread that was wanted could not be had. While no P is idle, the holders of the Ps watch.
     fn lacks_watchers(&self) -> bool {
-        let no_thread = self.crew.is_full() || self.crew.refusal.is_there();
+        let no_thread = self.threads.is_full() || self.threads.refusal.is_there();
         no_thread && self.idle.idle_ps() > 0 && self.idle.parked_ms() == 0
     }
 
@@ -122,7 +122,7 @@ impl Sched {
                 held.counters.net_wakes.add(woken.len() as u64);
                 self.ready_all(held, woken, By::Network);
                 self.steal_due_timers(held);
-                pass_p_on(m);
+                hand_p_off(m);
             }
             None => self.leave_to_busy_ps(m, woken),
         }
@@ -137,7 +137,7 @@ impl Sched {
         }
         // The refusal is noted. Pairs with the fence in `Rest::begin`.
         full_fence();
-        if let Some(m) = self.crew.lock().all().iter().find(|m| m.rest.sleeps_reserved()) {
+        if let Some(m) = self.threads.lock().all().iter().find(|m| m.rest.sleeps_reserved()) {
             m.note.wake();
         }
     }

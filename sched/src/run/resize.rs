@@ -24,7 +24,7 @@ use crate::g::list::GList;
 use crate::m::OwnM;
 use crate::p::Held;
 use crate::p::event::Kind;
-use crate::run::idle::Given;
+use crate::run::idle::GiveUp;
 use crate::run::sched::{MAX_PROCS, Sched};
 
 impl Sched {
@@ -91,9 +91,9 @@ impl Sched {
     /// Gives `p` to an M in the line for Ps, else to the idle list. Returns `false` if `p` is surplus.
     fn give_p(&self, p: usize) -> bool {
         match self.idle.give_up(p, || p < self.procs(), || self.set_idle(p)) {
-            Given::Idle => true,
-            Given::Refused => false,
-            Given::To(m) => {
+            GiveUp::Idle => true,
+            GiveUp::Refused => false,
+            GiveUp::To(m) => {
                 self.hand_to(m.m(), p, false);
                 true
             }

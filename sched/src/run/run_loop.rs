@@ -172,7 +172,7 @@ impl Sched {
     fn is_done_with(&self, m: OwnM<'_>, held: Held<'_>, g: GRef) -> bool {
         g.binding.end_watch();
         let sample = g.binding.take_sample();
-        if self.passed_on(m, held, g) {
+        if self.gave_p_to_its_m(m, held, g) {
             debug_assert!(sample.is_none(), "a G that waits in place was not woken");
             return true;
         }
@@ -228,7 +228,7 @@ impl Sched {
 
     /// Passes the P on if `g` waits in place on another M: hands the P to that M and returns `true`; `m` then
     /// has no P. Returns `false` if `m` is to run `g`.
-    fn passed_on(&self, m: OwnM<'_>, held: Held<'_>, g: GRef) -> bool {
+    fn gave_p_to_its_m(&self, m: OwnM<'_>, held: Held<'_>, g: GRef) -> bool {
         let Some(waiting) = g.waits_in_place(m) else {
             if g.binding.is_blocking() {
                 self.lends_to_block(held);
@@ -291,7 +291,7 @@ impl Sched {
         self.polled(m);
         // A stack of another size stays with `g`: the next poll needs it, and the default size may be too
         // small.
-        if !Coro::is_odd(g) {
+        if !Coro::has_own_size(g) {
             self.give_coro(m, g);
         }
         let number = g.wait.arm(Cancel::Ends);

@@ -17,15 +17,13 @@ use crossbeam_utils::CachePadded;
 use netpoll::Netpoll;
 use timers::Heaps;
 
+use crate::end::block_on_calls::BlockOnCalls;
 use crate::end::closing::Closing;
-use crate::end::mains::Mains;
-#[cfg(feature = "other-budget")]
-use crate::g::G;
 use crate::g::{GRef, Runtime, ids};
-use crate::m::crew::Crew;
 use crate::m::current::{leave_in_child, place};
 use crate::m::os_thread::Around;
 use crate::m::template::Template;
+use crate::m::threads::Threads;
 use crate::m::{M, MRef, OwnM};
 use crate::p::locked_queue::LockedQueue;
 use crate::p::sampler::Sampler;
@@ -37,7 +35,7 @@ use crate::run::idle::Idle;
 use crate::run::latency::Latency;
 use crate::run::rescue::Rescues;
 use crate::run::roaming::Roaming;
-use crate::run::wake_latency::Lead;
+use crate::run::wake_latency::WakeLatency;
 use crate::stack::pool::Coros;
 use crate::sync::Mutex;
 use crate::sys;
@@ -92,7 +90,7 @@ pub struct Config {
 /// See [`Config::attached`].
 pub type Attached = Arc<dyn std::any::Any + Send + Sync>;
 
-/// See the file's head.
+/// The scheduler of one runtime.
 // In the order of the declaration. Each M reads the first fields whenever it looks for work, and hardly any
 // thread writes them. A field that is written begins a cache line of its own after them, so that no write
 // takes the first fields from the other Ms.
@@ -122,16 +120,16 @@ pub struct Sched {
     pub(crate) coros: CachePadded<Coros>,
     #[cfg(feature = "sim")]
     pub(crate) simulated: Option<crate::run::simulation::Simulated>,
-    pub(crate) lead: Lead,
+    pub(crate) lead: WakeLatency,
     pub(crate) latency: Latency,
     pub(crate) rescues: Rescues,
     pub(crate) crowd: Crowd,
     pub(crate) roaming: Roaming,
-    pub(crate) mains: Mains,
+    pub(crate) block_on_calls: BlockOnCalls,
     pub(crate) late: LateUserCode,
     /// The surplus Ps that no M holds. Its lock lets one change of the number of Ps happen at a time.
     pub(crate) retired: Mutex<HashSet<usize>>,
-    pub(crate) crew: Crew,
+    pub(crate) threads: Threads,
     pub(crate) template: Template,
     /// Times that user code caught the unwinding of a cancelled G and went on.
     swallowed: AtomicU64,
@@ -175,15 +173,15 @@ impl Sched {
             coros: coros.into(),
             #[cfg(feature = "sim")]
             simulated: config.simulation.clone().map(crate::run::simulation::Simulated::new),
-            lead: Lead::new(),
+            lead: WakeLatency::new(),
             latency: Latency::new(config.measure_all),
             rescues: Rescues::default(),
             crowd: Crowd::default(),
             roaming: Roaming::default(),
-            mains: Mains::default(),
+            block_on_calls: BlockOnCalls::default(),
             late: LateUserCode::default(),
             retired: Mutex::new(HashSet::new()),
-            crew: Crew::new(max_threads),
+            threads: Threads::new(max_threads),
             template: Template::default(),
             swallowed: AtomicU64::new(0),
             reported: AtomicBool::new(false),
@@ -362,15 +360,6 @@ impl Sched {
     }
 }
 
-#[cfg(feature = "other-budget")]
-impl G {
-    /// Returns what surrounds the code of its runtime's OS threads. *Runs on: this G.*
-    pub(crate) fn around_thread(&self) -> Option<Around> {
-        // SAFETY: `G::begin` wrote what `as_runtime` gave. The runtime lives while a G of it runs.
-        unsafe { (*self.runtime().cast::<Sched>()).config.around_thread }
-    }
-}
-
 impl M {
     /// Returns the runtime that the M belongs to. *Runs on: this M.*
     #[inline]
@@ -435,9 +424,9 @@ mod tests {
             lines!(Sched, lead),
             lines!(Sched, latency),
             lines!(Sched, roaming),
-            lines!(Sched, mains),
+            lines!(Sched, block_on_calls),
             lines!(Sched, retired),
-            lines!(Sched, crew),
+            lines!(Sched, threads),
         ];
         for (i, written_one) in written.iter().enumerate() {
             assert!(read.iter().all(|read| apart(read, written_one)), "{i}: {written_one:?}, {read:?}");

@@ -170,7 +170,7 @@ impl Sched {
     /// Cancels the main function, which has to end because of `reason`. The thread that waits for it may not
     /// have recorded that yet.
     fn end_main(&self, reason: &std::sync::Arc<str>) {
-        while !self.mains.are_recorded() {
+        while !self.block_on_calls.are_recorded() {
             std::thread::yield_now();
         }
         self.cancel_mains(reason);

@@ -204,7 +204,7 @@ impl Drop for Simulated {
 
 /// Returns `true` if a dump by this thread tells of `g`. A dump in a simulation tells of the Gs of that
 /// simulation only.
-pub(crate) fn is_told(g: GRef) -> bool {
+pub(crate) fn dump_includes(g: GRef) -> bool {
     !is_here() || is_of_this_scheduler(g)
 }
 

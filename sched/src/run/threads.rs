@@ -55,7 +55,9 @@ impl Sched {
         let handed = Some((p, spinning));
         if let Err(error) = self.new_m(handed) {
             self.report_thread_limit(&error);
-            self.crew.refusal.note_after(|| self.release_handed_p(handed), || self.sysmon.try_again_soon());
+            self.threads
+                .refusal
+                .note_after(|| self.release_handed_p(handed), || self.sysmon.try_again_soon());
             // An M that has found no P meanwhile takes this one, and the M in the netpoller looks at once.
             self.pair_up();
             self.serve_those_in_place();
@@ -99,7 +101,7 @@ impl Sched {
 
     /// Tries again to get a thread after the system has refused one. *Runs on: sysmon, now and then.*
     pub(crate) fn ask_again_for_threads(&self) {
-        if self.crew.refusal.take() && self.any_work() {
+        if self.threads.refusal.take() && self.any_work() {
             self.wake_idle_p();
         }
     }
@@ -114,15 +116,15 @@ impl Sched {
     /// Starts an M: with a P if `handed` names one, else as a spare that parks.
     pub(crate) fn new_m(&self, handed: Option<(usize, bool)>) -> io::Result<()> {
         // The closer takes all joins under this lock after `Closing::exit`.
-        let (ms, exiting) = self.closing.look_after(|| self.crew.lock());
+        let (ms, exiting) = self.closing.then_check_exit(|| self.threads.lock());
         if exiting {
             return Err(io::Error::other("the runtime has been shut down"));
         }
-        if self.crew.is_full() {
+        if self.threads.is_full() {
             let most = self.config.max_threads;
             return Err(io::Error::other(format!("max_threads is {most}, and all of them are in use")));
         }
-        self.crew.start_thread(ms, self.as_runtime(), |m| {
+        self.threads.start_thread(ms, self.as_runtime(), |m| {
             if let Some((p, spinning)) = handed {
                 m.wish.hand(p, spinning);
             }
@@ -194,19 +196,19 @@ impl Sched {
     /// Starts a spare M if no M is parked, because starting a thread takes long just when it is needed. *Runs
     /// on: sysmon.*
     pub(crate) fn keep_spare_m(&self) {
-        let spares = self.idle.parked_ms() + self.crew.spares_coming();
-        if spares > 0 || self.crew.is_full() {
+        let spares = self.idle.parked_ms() + self.threads.spares_coming();
+        if spares > 0 || self.threads.is_full() {
             return;
         }
-        self.crew.add_coming_spare();
+        self.threads.add_coming_spare();
         // On failure the next hand-off tries to start a thread itself, and reports why it cannot.
         if self.new_m(None).is_err() {
-            self.crew.remove_coming_spare();
+            self.threads.remove_coming_spare();
         }
     }
 
     fn report_thread_limit(&self, error: &io::Error) {
-        if self.crew.note_limit_reported() && !self.is_exiting() {
+        if self.threads.note_limit_reported() && !self.is_exiting() {
             write_message(format_args!(
                 "runtime: no further thread: {error}. Green threads go on as running ones let them."
             ));
@@ -219,7 +221,7 @@ impl Sched {
     /// still has its stack, and no other thread waits for user code that runs at a thread's end. *Runs on:
     /// the ending thread of `m`.*
     fn thread_ends(&self, m: OwnM<'_>) {
-        if let Some(before) = self.crew.end_thread(m.shared()) {
+        if let Some(before) = self.threads.end_thread(m.shared()) {
             // A panic on an M's own stack was reported when it happened.
             let _ = before.join();
         }
@@ -368,7 +370,7 @@ pub(crate) mod tests {
         while !begun.load(Ordering::Relaxed) {
             thread::yield_now();
         }
-        let before = sched.crew.threads();
+        let before = sched.threads.threads();
         // Sysmon does this while no P is idle.
         for _ in 0..200 {
             sched.keep_spare_m();
@@ -377,7 +379,7 @@ pub(crate) mod tests {
             thread::yield_now();
         }
         sched.keep_spare_m();
-        let after = sched.crew.threads();
+        let after = sched.threads.threads();
         assert!(after <= before + 1, "{before} threads became {after}");
         stop.store(true, Ordering::Relaxed);
         hog.join().unwrap();
@@ -400,7 +402,7 @@ pub(crate) mod tests {
             });
             let p = sched.idle.take(|p| sched.p(p).lease.set_held()).unwrap();
             sched.hand_off(sched.p(p));
-            assert_eq!(sched.crew.threads(), usize::from(!watched), "watched: {watched}");
+            assert_eq!(sched.threads.threads(), usize::from(!watched), "watched: {watched}");
             drop((turn, socket, registered));
             assert!(sched.begin_closing() && sched.cancel_all(None));
             sched.end_threads();
@@ -477,11 +479,11 @@ pub(crate) mod tests {
             });
             // Their Ms are reused. An M whose thread is about to end is not free yet, so there may be twice
             // as many Ms as were needed at once; without reuse there would be some thousand.
-            let (made, at_once) = (sched.crew.lock().all().len(), 20 + procs + SPARE_MS + 2);
+            let (made, at_once) = (sched.threads.lock().all().len(), 20 + procs + SPARE_MS + 2);
             assert!(made <= 2 * at_once, "{made} Ms were made, and {at_once} needed at once");
             assert!(sched.begin_closing() && sched.cancel_all(None));
             sched.end_threads();
-            assert_eq!(sched.crew.threads(), 0);
+            assert_eq!(sched.threads.threads(), 0);
         }
     }
 }

@@ -18,13 +18,13 @@ const LATEST_NS: u64 = 200_000;
 const WEIGHT: i64 = 8;
 
 /// The average delay of the waits of each length.
-pub(crate) struct Lead {
+pub(crate) struct WakeLatency {
     late_ns: [AtomicU32; LENGTHS],
 }
 
-impl Lead {
+impl WakeLatency {
     pub(crate) fn new() -> Self {
-        Lead { late_ns: [const { AtomicU32::new(0) }; LENGTHS] }
+        WakeLatency { late_ns: [const { AtomicU32::new(0) }; LENGTHS] }
     }
 
     /// Returns by how much earlier to ask for the end of a wait of `ahead_ns`; the result is less than
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn the_lead_follows_the_delay_of_waits_of_that_length() {
-        let lead = Lead::new();
+        let lead = WakeLatency::new();
         assert_eq!(lead.of(MS), 0);
         (0..100).for_each(|_| lead.learn(MS, 80_000));
         assert!((55_000..=60_000).contains(&lead.of(MS)), "{}", lead.of(MS));
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_lead_is_less_than_the_wait_and_than_the_longest_delay() {
-        let lead = Lead::new();
+        let lead = WakeLatency::new();
         (0..1000).for_each(|_| lead.learn(100 * MS, 50 * MS));
         assert!(lead.of(100 * MS) <= LATEST_NS);
         (0..1000).for_each(|_| lead.learn(500, 50_000));

@@ -254,7 +254,7 @@ impl Coro {
     /// Returns `true` if the stack of `g`, which has one, is not of the default size. *Runs on: the M that
     /// runs `g`.*
     #[inline]
-    pub(crate) fn is_odd(g: GRef) -> bool {
+    pub(crate) fn has_own_size(g: GRef) -> bool {
         // SAFETY: the M that runs `g` alone uses its coroutine, and `g` has one, by this contract.
         unsafe { (*g.coro()).class != 0 }
     }

@@ -99,7 +99,7 @@ mod unix {
             last_dump::ask_and_wait();
             process::abort();
         }
-        pass_on(signal, fault, info, context);
+        default_action(signal, fault, info, context);
         sys::set_errno(errno);
     }
 
@@ -121,7 +121,7 @@ mod unix {
     }
 
     /// Does what the process would have done without this handler.
-    fn pass_on(signal: c_int, fault: Fault, info: *mut libc::siginfo_t, context: *mut c_void) {
+    fn default_action(signal: c_int, fault: Fault, info: *mut libc::siginfo_t, context: *mut c_void) {
         let previous = SIGNALS.iter().position(|&ours| ours == signal).and_then(|at| PREVIOUS[at].get());
         let Some(previous) = previous else { return restore_default(signal) };
         if previous.sa_flags & libc::SA_RESETHAND != 0 {

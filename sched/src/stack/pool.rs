@@ -426,7 +426,7 @@ impl Coros {
     }
 
     /// Takes a coroutine with a stack of another size, which is rounded up (`class_of`).
-    pub(crate) fn take_odd(&self, stack_bytes: u32) -> io::Result<*mut Coro> {
+    pub(crate) fn take_sized(&self, stack_bytes: u32) -> io::Result<*mut Coro> {
         checked_stack_bytes(stack_bytes as usize)?;
         let (mut odd, class) = (self.odd.lock(), class_of(stack_bytes));
         match odd_one(&mut odd, class, self.own.owns_locals) {

@@ -30,7 +30,7 @@ pub(crate) trait WaitLine: Default {
     fn len(&self) -> usize;
 }
 
-/// See the file's head.
+/// The Gs that wait for a stack, in line.
 #[derive(Debug)]
 pub(crate) struct Shortage<L> {
     /// 0 while there is room for another stack; else 1 + the number of waiters. Written under the lock.

@@ -32,12 +32,12 @@ pub(crate) struct Slabs {
     stride: usize,
     guards: Guards,
     /// The lock is held for a few instructions, or for one `mmap`; guards are installed outside of the lock.
-    land: Mutex<Land>,
+    land: Mutex<AddressRange>,
 }
 
 /// The mapped address space, and how much of it has been cut into stacks.
 #[derive(Default)]
-struct Land {
+struct AddressRange {
     slabs: Vec<Slab>,
     /// The part of the newest slab that has not been cut.
     uncut: Range<usize>,
@@ -100,9 +100,9 @@ impl Slabs {
         self.land.lock().mapped_bytes
     }
 
-    /// Makes a stack of the piece at `limit`. The caller got the piece from `Land::take`.
+    /// Makes a stack of the piece at `limit`. The caller got the piece from `AddressRange::take`.
     fn build(&self, limit: usize) -> io::Result<Stack> {
-        // SAFETY: `Land::take` gave this mapped piece to this caller alone.
+        // SAFETY: `AddressRange::take` gave this mapped piece to this caller alone.
         if let Err(error) = unsafe { self.guards.install(limit) } {
             self.land.lock().spare.push(limit);
             return Err(error);
@@ -110,12 +110,12 @@ impl Slabs {
         // Valgrind must be told where stacks are. (Outside of Valgrind this does nothing.) The registration
         // stays for ever.
         mem::forget(ValgrindStackRegistration::new(with_exposed_provenance_mut(limit), self.stride));
-        // SAFETY: the piece is mapped and guarded, and `Land::take` gave it to this caller alone.
+        // SAFETY: the piece is mapped and guarded, and `AddressRange::take` gave it to this caller alone.
         Ok(unsafe { Stack::new(limit, limit + self.stride) })
     }
 }
 
-impl Land {
+impl AddressRange {
     /// Takes the limit of the next piece; maps a slab if none is left.
     fn take(&mut self, stride: usize) -> io::Result<usize> {
         if let Some(limit) = self.spare.pop() {

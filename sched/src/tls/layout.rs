@@ -19,7 +19,7 @@ const TABLE: usize = 32;
 /// How often destructors of keys run, if they set keys again.
 const ROUNDS: usize = 4;
 
-/// See the file's head. Offsets are from the base of a block.
+/// The offsets of a block, and glibc's functions for blocks.
 pub(super) struct Layout {
     /// Makes a block of the zeroes around a base.
     make: unsafe extern "C" fn(*mut c_void) -> *mut c_void,

@@ -29,7 +29,7 @@ pub(super) struct Image {
     start: Box<[u8]>,
 }
 
-/// See the file's head.
+/// What is known of the libraries with thread-locals.
 pub(super) struct Libraries {
     images: Vec<Opened>,
     pub(super) of_libc: Option<&'static Image>,

@@ -66,11 +66,11 @@ pub const SLACK: Duration = Duration::from_millis(5);
 
 /// A point in time, or a series of points; the file's head tells the protocol. `P` is the payload of waiters.
 #[derive(Debug)]
-pub struct Due<P>(Lock<State<P>>);
+pub struct Due<P>(Lock<DueState<P>>);
 
 /// What the lock guards.
 #[derive(Debug)]
-pub struct State<P> {
+pub struct DueState<P> {
     next: Next,
     /// The time from a point to the next point; `None` for a single point.
     period: Option<Duration>,
@@ -78,7 +78,7 @@ pub struct State<P> {
     waiters: Queue<P>,
 }
 
-fn waiters<P>(state: &mut State<P>) -> &mut Queue<P> {
+fn waiters<P>(state: &mut DueState<P>) -> &mut Queue<P> {
     &mut state.waiters
 }
 
@@ -115,7 +115,7 @@ impl Next {
 impl<P> Due<P> {
     /// Makes a `Due` with the point `next`, followed by others if there is a period.
     pub fn new(next: Next, period: Option<Duration>) -> Self {
-        Due(Lock::new(State { next, period, missed: Missed::Skip, waiters: Queue::new() }))
+        Due(Lock::new(DueState { next, period, missed: Missed::Skip, waiters: Queue::new() }))
     }
 
     /// Returns the next point, as of a moment ago.
@@ -216,7 +216,7 @@ impl<P> Due<P> {
 #[cfg(not(loom))]
 impl<P> Due<P> {
     /// Returns a wait that is granted when a point is set that is earlier than the point at `take_or_enter`.
-    pub fn moved(&self) -> WaitFuture<'_, State<P>, P, ()> {
+    pub fn moved(&self) -> WaitFuture<'_, DueState<P>, P, ()> {
         WaitFuture::new(&self.0, waiters, ())
     }
 
@@ -227,7 +227,7 @@ impl<P> Due<P> {
     pub fn take_or_enter<'d>(
         &'d self,
         now: Instant,
-        moved: std::pin::Pin<&mut WaitFuture<'d, State<P>, P, ()>>,
+        moved: std::pin::Pin<&mut WaitFuture<'d, DueState<P>, P, ()>>,
         waker: std::task::Waker,
         payload: P,
     ) -> Result<Instant, Next> {
@@ -240,7 +240,7 @@ impl<P> Due<P> {
     }
 }
 
-impl<P> State<P> {
+impl<P> DueState<P> {
     fn take(&mut self, now: Instant) -> Option<Instant> {
         let due = self.next.due(now)?;
         self.next = self.period.map_or(Next::Nothing, |period| match self.missed {

@@ -54,7 +54,7 @@ const BUCKETS: usize = 1;
 #[cfg(not(loom))]
 pub(crate) static TABLE: Table = Table { buckets: [const { Bucket::new() }; BUCKETS] };
 
-/// See the file's head. All methods may run on any thread.
+/// The table: buckets of waiting green threads, by the address of the word.
 pub(crate) struct Table {
     buckets: [Bucket; BUCKETS],
 }

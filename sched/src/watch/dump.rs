@@ -129,7 +129,7 @@ pub(super) fn look(g: GRef, copy: Option<&mut StackCopy>) -> Option<(Seen, bool)
         return None;
     }
     #[cfg(feature = "sim")]
-    if !simulation::is_told(g) {
+    if !simulation::dump_includes(g) {
         return None;
     }
     let (does, parked, copied) = if may_hold(g) && g.wait.hold() {

@@ -152,7 +152,7 @@ impl Sched {
         let mut all = Snapshot {
             procs: self.procs(),
             idle_procs: self.idle.idle_ps(),
-            threads: self.crew.threads(),
+            threads: self.threads.threads(),
             idle_threads: self.idle.parked_ms(),
             spinning_threads: self.idle.spinning(),
             spawned,
@@ -236,7 +236,7 @@ impl Sched {
     /// Returns the number of Gs that run, and of Gs that are queued at the Ms to which they are bound. Adds
     /// the number of Ms whose G is in `blocking` to `blocking`.
     fn count_at_ms(&self, blocking: &mut usize) -> (u64, usize) {
-        let ms = self.crew.lock();
+        let ms = self.threads.lock();
         let runs = |m: &M| m.running().is_some_and(|g| g.status() == Status::Running);
         let running = ms.all().iter().filter(|m| runs(m)).count();
         let blocks = |m: &M| m.running_or_hooked().is_some_and(|g| g.binding.is_blocking());

@@ -236,7 +236,7 @@ impl Monitor {
 
     /// Returns `true` while a G waits for a stack, or the system has refused a thread.
     pub fn is_short(&self) -> bool {
-        self.sched.coros.shortage.anyone_waits() || self.sched.crew.refusal.is_there()
+        self.sched.coros.shortage.anyone_waits() || self.sched.threads.refusal.is_there()
     }
 
     /// Asks the system again for stacks and threads that it had refused.

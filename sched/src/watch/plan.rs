@@ -42,7 +42,7 @@ const IDLE: u64 = 1 << 63;
 /// The value of `wanted_by` without a request.
 const NO_TIME: u64 = u64::MAX;
 
-/// See the file's head.
+/// The time of the next look, and the requests to look earlier.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// When sysmon means to wake; `AWAKE` while it is awake. Has the bit `IDLE` while sysmon sleeps because

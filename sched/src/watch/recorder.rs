@@ -25,7 +25,7 @@ use crate::m::{Loan, OwnM};
 use crate::p::Held;
 use crate::p::event::{self, By, Kind};
 use crate::p::lease::State;
-use crate::p::recorder::{Tape, kept_names};
+use crate::p::recorder::{RingWriter, kept_names};
 use crate::run::boundary::enter;
 use crate::run::sched::Sched;
 use crate::sync::Mutex;
@@ -110,7 +110,7 @@ struct Source {
     name: String,
     outside: Arc<Outside>,
     /// By the index of the P, each with the M that had the P when it began to record.
-    tapes: Vec<(Arc<Tape>, Option<usize>)>,
+    tapes: Vec<(Arc<RingWriter>, Option<usize>)>,
     /// The sleeps that had not ended when the recording stopped.
     asleep: Naps,
 }
@@ -239,7 +239,7 @@ impl Source {
     /// Returns the sleeps that have not ended yet.
     fn naps(&self) -> Naps {
         let Some(sched) = self.sched.upgrade() else { return Naps::new() };
-        let ms = sched.crew.lock();
+        let ms = sched.threads.lock();
         ms.all().iter().map(|m| (m.number, m.nap.word())).filter(|(_, nap)| nap.how().is_some()).collect()
     }
 }
@@ -363,7 +363,7 @@ impl Recording {
     }
 
     /// Returns the events of a tape, with stamps in the place of times.
-    fn read(&self, tape: &Tape) -> (Vec<Recorded>, u64) {
+    fn read(&self, tape: &RingWriter) -> (Vec<Recorded>, u64) {
         let (words, lost) = tape.read();
         let near = stamp();
         let mut events: Vec<Recorded> = Vec::with_capacity(words.len());
@@ -372,8 +372,8 @@ impl Recording {
             if kind == Kind::SpawnPlace {
                 let place = ptr::with_exposed_provenance::<Location<'static>>(words[1] as usize);
                 if let Some(spawn) = events.last_mut().filter(|event| event.kind == Kind::Spawn) {
-                    // SAFETY: `Tape::spawns` wrote the address of a `&'static Location`, and a ring returns
-                    // whole events only.
+                    // SAFETY: `RingWriter::spawns` wrote the address of a `&'static Location`, and a ring
+                    // returns whole events only.
                     spawn.place = unsafe { place.as_ref() };
                 }
                 continue;

@@ -22,7 +22,7 @@ const ABOUT_NS: u64 = 500_000;
 /// How soon sysmon looks at a P that is lent to `blocking` while work waits.
 const BLOCKING_LOOK_NS: u64 = 100_000;
 
-/// See the file's head.
+/// What threads and sysmon share of one runtime: requests for a look, the rough clock, the timer slack.
 pub(crate) struct Sysmon {
     note: Note,
     plan: Plan,

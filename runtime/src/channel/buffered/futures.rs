@@ -8,7 +8,7 @@ use std::task::{Poll, ready};
 use sched::budget::poll_fn;
 use sched::queue::{PassOn, WaitFuture};
 
-use super::super::waiters::{Given, WaiterKind, Wanted};
+use super::super::waiters::{Grant, WaiterKind, Wanted};
 use super::{
     Buffer, Buffered, Head, HeadGuard, RecvError, Refused, SendError, Tail, TailGuard, receivers, senders,
 };
@@ -47,7 +47,7 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
         poll_fn(|cx| {
             loop {
                 if wait.is_waiting()
-                    && let Some(Given::Message(message)) = ready!(wait.as_mut().poll_granted(cx)).got
+                    && let Some(Grant::Message(message)) = ready!(wait.as_mut().poll_granted(cx)).got
                 {
                     return Poll::Ready(Ok(message));
                 }
@@ -69,7 +69,7 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
 struct WakeSender;
 
 impl<T, B: Buffer<T>> PassOn<Head<T, B>, WaiterKind> for WakeSender {
-    fn pass_on(&mut self, head: HeadGuard<'_, T, B>, _kind: WaiterKind) {
+    fn regrant(&mut self, head: HeadGuard<'_, T, B>, _kind: WaiterKind) {
         Buffered::<T, B>::wake_sender(head);
     }
 }
@@ -79,8 +79,8 @@ impl<T, B: Buffer<T>> PassOn<Head<T, B>, WaiterKind> for WakeSender {
 struct TakeBack<'c, T, B: Buffer<T>>(&'c Buffered<T, B>);
 
 impl<T, B: Buffer<T>> PassOn<Tail<T, B>, Wanted<T>> for TakeBack<'_, T, B> {
-    fn pass_on(&mut self, tail: TailGuard<'_, T, B>, wanted: Wanted<T>) {
-        if let Some(Given::Message(message)) = wanted.got {
+    fn regrant(&mut self, tail: TailGuard<'_, T, B>, wanted: Wanted<T>) {
+        if let Some(Grant::Message(message)) = wanted.got {
             self.0.take_back(tail, message);
         }
     }

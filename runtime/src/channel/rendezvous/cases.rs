@@ -8,7 +8,7 @@
 use sched::queue::{Node, Wake};
 
 use super::super::promise::Promise;
-use super::super::waiters::{Given, WaiterKind, Wanted};
+use super::super::waiters::{Grant, WaiterKind, Wanted};
 use super::{Offer, RecvError, Rendezvous, SendError};
 
 /// A send that a select has begun.
@@ -29,7 +29,7 @@ impl<T> Rendezvous<T> {
         }
         while let Some(mut receiver) = state.receivers.find(|wanted| !wanted.kind.watches) {
             let promise = Promise::new();
-            receiver.payload().got = Some(Given::Promise(promise.other()));
+            receiver.payload().got = Some(Grant::Promise(promise.other()));
             match receiver.wake() {
                 // The wake-up is kept until there is a message.
                 Ok(wake) => return Some(BegunSend::Promise(promise, Some(wake))),
@@ -68,7 +68,7 @@ impl<T> Rendezvous<T> {
 
     /// Takes a message or the promise of one. Returns an error if none will come any more, and `None` if
     /// there is none now.
-    pub(in super::super) fn begin_recv(&self) -> Option<Result<Given<T>, RecvError>> {
+    pub(in super::super) fn begin_recv(&self) -> Option<Result<Grant<T>, RecvError>> {
         let mut state = self.0.lock();
         match state.meet_sender(WaiterKind::default()) {
             Some((given, wake)) => {
@@ -80,19 +80,19 @@ impl<T> Rendezvous<T> {
         }
     }
 
-    pub(in super::super) fn finish_recv(&self, given: Given<T>) -> Result<T, RecvError> {
+    pub(in super::super) fn finish_recv(&self, given: Grant<T>) -> Result<T, RecvError> {
         let message = match given {
-            Given::Message(message) => Some(message),
-            Given::Promise(promise) => promise.wait(),
+            Grant::Message(message) => Some(message),
+            Grant::Promise(promise) => promise.wait(),
         };
         // The promise was broken by a select that unwinds.
         message.map_or_else(|| self.recv(None).map_err(|_| RecvError), Ok)
     }
 
-    pub(in super::super) fn abandon_recv(&self, given: Given<T>) {
+    pub(in super::super) fn abandon_recv(&self, given: Grant<T>) {
         let message = match given {
-            Given::Message(message) => Some(message),
-            Given::Promise(promise) => promise.leave(),
+            Grant::Message(message) => Some(message),
+            Grant::Promise(promise) => promise.leave(),
         };
         if let Some(message) = message {
             self.take_back(self.0.lock(), message);

@@ -7,8 +7,8 @@ use std::task::{Poll, ready};
 use sched::budget::poll_fn;
 use sched::queue::{PassOn, WaitFuture};
 
-use super::super::waiters::{Given, WaiterKind, Wanted};
-use super::{Offer, RecvError, Rendezvous, SendError, State, StateGuard, receivers, senders};
+use super::super::waiters::{Grant, WaiterKind, Wanted};
+use super::{Offer, RecvError, Rendezvous, RendezvousState, SendError, StateGuard, receivers, senders};
 
 impl<T> Rendezvous<T> {
     pub(in super::super) async fn send_async(&self, message: T) -> Result<(), SendError<T>> {
@@ -43,17 +43,17 @@ impl<T> Rendezvous<T> {
     pub(in super::super) async fn recv_async(&self) -> Result<T, RecvError> {
         loop {
             let given = match self.given_async().await? {
-                Given::Message(message) => return Ok(message),
-                Given::Promise(promise) => promise,
+                Grant::Message(message) => return Ok(message),
+                Grant::Promise(promise) => promise,
             };
-            let pass_on = |message| self.take_back(self.0.lock(), message);
-            if let Some(message) = given.wait_async(pass_on).await {
+            let regrant = |message| self.take_back(self.0.lock(), message);
+            if let Some(message) = given.wait_async(regrant).await {
                 return Ok(message);
             }
         }
     }
 
-    async fn given_async(&self) -> Result<Given<T>, RecvError> {
+    async fn given_async(&self) -> Result<Grant<T>, RecvError> {
         let mut wait = pin!(WaitFuture::new(&self.0, receivers, TakeBack(self)));
         poll_fn(|cx| {
             if wait.is_waiting() {
@@ -83,13 +83,13 @@ impl<T> Rendezvous<T> {
 /// receiver.
 struct TakeBack<'c, T>(&'c Rendezvous<T>);
 
-impl<T> PassOn<State<T>, Wanted<T>> for TakeBack<'_, T> {
-    fn pass_on(&mut self, state: StateGuard<'_, T>, wanted: Wanted<T>) {
+impl<T> PassOn<RendezvousState<T>, Wanted<T>> for TakeBack<'_, T> {
+    fn regrant(&mut self, state: StateGuard<'_, T>, wanted: Wanted<T>) {
         match wanted.got {
-            Some(Given::Message(message)) => self.0.take_back(state, message),
-            Some(Given::Promise(promise)) => {
+            Some(Grant::Message(message)) => self.0.take_back(state, message),
+            Some(Grant::Promise(promise)) => {
                 drop(state);
-                self.0.abandon_recv(Given::Promise(promise));
+                self.0.abandon_recv(Grant::Promise(promise));
             }
             None => {}
         }

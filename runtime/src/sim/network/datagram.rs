@@ -8,7 +8,7 @@ use std::os::unix::net::SocketAddr;
 use super::addr::Addr;
 use super::inbox::Inbox;
 use super::unix::Name;
-use super::{Kind, State, error};
+use super::{Kind, NetworkState, error};
 
 /// The longest queue to which a socket may send that is not the receiver's peer, as in Linux
 /// (`net.unix.max_dgram_qlen`, and one).
@@ -71,7 +71,7 @@ impl Datagrams {
     }
 }
 
-impl State {
+impl NetworkState {
     /// Returns the socket with this id, which belongs to no node that is down.
     pub(super) fn datagrams(&mut self, id: u64) -> io::Result<&mut Datagrams> {
         match self.sockets.get_mut(&id).map(|socket| &mut socket.kind) {

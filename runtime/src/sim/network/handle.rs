@@ -11,7 +11,7 @@ use netpoll::source::{Interest, Registry, Source, Token};
 use sched::simulation;
 
 use super::tcp::Options;
-use super::{Network, State, error, here, udp};
+use super::{Network, NetworkState, error, here, udp};
 
 /// An open socket. Dropping it closes it.
 struct Handle {
@@ -51,7 +51,7 @@ pub(crate) fn describe(number: i64) -> Option<(Option<String>, Option<String>)> 
 
 impl Handle {
     /// Makes a socket in the simulation around the caller; `None` if there is none.
-    fn make(f: impl FnOnce(&mut State, u32) -> io::Result<u64>) -> Option<io::Result<Handle>> {
+    fn make(f: impl FnOnce(&mut NetworkState, u32) -> io::Result<u64>) -> Option<io::Result<Handle>> {
         Handle::make_on(|network, node| network.with(|state| f(state, node)))
     }
 
@@ -64,12 +64,12 @@ impl Handle {
     }
 
     /// Calls `f` with the state and the id of this socket.
-    fn with<T>(&self, f: impl FnOnce(&mut State, u64) -> T) -> T {
+    fn with<T>(&self, f: impl FnOnce(&mut NetworkState, u64) -> T) -> T {
         self.network.with(|state| f(state, self.id))
     }
 
     /// Calls `f` as `with` does, after a point of choice.
-    fn run<T>(&self, f: impl FnOnce(&mut State, u64) -> T) -> T {
+    fn run<T>(&self, f: impl FnOnce(&mut NetworkState, u64) -> T) -> T {
         simulation::point();
         self.with(f)
     }
@@ -92,7 +92,7 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.with(State::close);
+        self.with(NetworkState::close);
     }
 }
 
@@ -200,7 +200,7 @@ macro_rules! listener {
             }
 
             fn is_ready(&self, direction: Direction) -> bool {
-                let waits = |state: &mut State, id| {
+                let waits = |state: &mut NetworkState, id| {
                     state.listener(id).map_or(true, |listener| !listener.queue.is_empty())
                 };
                 direction == Direction::Read && self.0.with(waits)
@@ -274,7 +274,7 @@ impl TcpListener {
     }
 
     pub(crate) fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        let (id, peer) = self.0.run(State::accept)?;
+        let (id, peer) = self.0.run(NetworkState::accept)?;
         Ok((TcpStream(Handle { network: self.0.network.clone(), id }), peer.ip()?))
     }
 

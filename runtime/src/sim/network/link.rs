@@ -8,7 +8,7 @@ use super::super::quality::Quality;
 use super::super::random::Random;
 use super::super::schedule::Fault;
 use super::tcp::Segment;
-use super::{At, Event, State};
+use super::{At, Event, NetworkState};
 
 /// From one node to another. Each direction is a link of its own.
 pub(in crate::sim) type Link = (u32, u32);
@@ -142,7 +142,7 @@ impl Links {
     }
 }
 
-impl State {
+impl NetworkState {
     /// Sends a packet, which the link may lose, double or delay.
     pub(super) fn send(&mut self, packet: Packet) {
         let link = packet.link;

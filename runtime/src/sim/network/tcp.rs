@@ -20,7 +20,7 @@ use std::net::{Shutdown, SocketAddr};
 use super::addr::Addr;
 use super::link::{Body, Link, Packet};
 use super::node::{Protocol, Route};
-use super::{At, Event, Kind, State, error};
+use super::{At, Event, Kind, NetworkState, error};
 
 /// How many bytes may be on the way, or not yet read.
 const WINDOW: usize = 256 << 10;
@@ -196,7 +196,7 @@ impl Stream {
     }
 }
 
-impl State {
+impl NetworkState {
     /// Returns the listener with this id, which belongs to no node that is down.
     pub(super) fn listener(&mut self, id: u64) -> io::Result<&mut Listener> {
         match self.sockets.get_mut(&id).map(|socket| &mut socket.kind) {

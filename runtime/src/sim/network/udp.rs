@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::inbox::Inbox;
 use super::link::{Body, Link, Packet};
 use super::node::Protocol;
-use super::{Kind, State, error};
+use super::{Kind, NetworkState, error};
 
 /// The most bytes of a datagram over IPv4.
 const LONGEST: usize = 65_507;
@@ -39,7 +39,7 @@ impl Udp {
     }
 }
 
-impl State {
+impl NetworkState {
     /// Returns the socket with this id, which belongs to no node that is down.
     pub(super) fn udp(&mut self, id: u64) -> io::Result<&mut Udp> {
         match self.sockets.get_mut(&id).map(|socket| &mut socket.kind) {

@@ -11,7 +11,7 @@ use std::os::unix::net::SocketAddr;
 
 use super::addr::Addr;
 use super::tcp::{Listener, Phase, Stream};
-use super::{Kind, Network, State, error};
+use super::{Kind, Network, NetworkState, error};
 use crate::sim::disk;
 
 /// The names of all nodes.
@@ -113,7 +113,7 @@ impl Network {
     }
 }
 
-impl State {
+impl NetworkState {
     pub(super) fn listen_unix(&mut self, node: u32, name: Name, addr: SocketAddr) -> u64 {
         let id = self.add(node, Kind::Listener(Listener::new(Addr::Unix(addr))));
         self.names.bind(node, name, id);

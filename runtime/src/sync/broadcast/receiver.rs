@@ -8,7 +8,7 @@ use sched::Why;
 
 use super::error::{RecvError, RecvTimeoutError, TryRecvError};
 use super::ring::Found;
-use super::{Shared, State, values};
+use super::{BroadcastState, Shared, values};
 use crate::sync::wait::{all, wait_for, wait_for_async};
 
 /// A receiving side of a [`channel`](super::channel). [`Sender::subscribe`](super::Sender::subscribe) and
@@ -29,7 +29,7 @@ pub struct Receiver<T> {
 type Received<T> = Result<Arc<T>, RecvError>;
 
 /// Receives the value at `next`. Returns `None` if it may still come.
-fn receive<T>(state: &mut State<T>, next: &mut u64) -> Option<Received<T>> {
+fn receive<T>(state: &mut BroadcastState<T>, next: &mut u64) -> Option<Received<T>> {
     match state.ring.receive(next) {
         Found::Value(value) => Some(Ok(value)),
         Found::Lagged(missed) => Some(Err(RecvError::Lagged(missed))),

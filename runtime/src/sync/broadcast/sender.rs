@@ -8,7 +8,7 @@ use sched::queue::{Lock, Queue};
 
 use super::error::SendError;
 use super::ring::Ring;
-use super::{Receiver, Shared, State, closings};
+use super::{BroadcastState, Receiver, Shared, closings};
 use crate::sync::wait::{all, wait_for, wait_for_async};
 
 /// The sending side of a [`channel`](super::channel). Clones send to the same receivers.
@@ -38,7 +38,8 @@ impl<T> Sender<T> {
     pub fn new(capacity: usize) -> Sender<T> {
         assert!(capacity > 0, "broadcast channel capacity cannot be zero");
         let ring = Ring::new(capacity);
-        let state = State { ring, senders: 1, receivers: 0, values: Queue::new(), closings: Queue::new() };
+        let state =
+            BroadcastState { ring, senders: 1, receivers: 0, values: Queue::new(), closings: Queue::new() };
         Sender(Arc::new(Lock::new(state)))
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sched::Why;
 
 use super::error::RecvError;
-use super::{Ref, Shared, State, changes};
+use super::{Ref, Shared, WatchState, changes};
 use crate::sync::wait::{all, wait_for, wait_for_async};
 
 /// The receiving side of a [`channel`](super::channel). Each clone has its own mark of what it has seen.
@@ -26,7 +26,7 @@ pub struct Receiver<T> {
 
 /// Returns the version if it is another than `seen`, an error if no further one will come, and `None` if it
 /// may come.
-fn change(state: &State, seen: u64) -> Option<Result<u64, RecvError>> {
+fn change(state: &WatchState, seen: u64) -> Option<Result<u64, RecvError>> {
     if state.version != seen {
         return Some(Ok(state.version));
     }

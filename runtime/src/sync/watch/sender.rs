@@ -7,7 +7,7 @@ use sched::Why;
 use sched::queue::{Lock, Queue};
 
 use super::error::SendError;
-use super::{Receiver, Ref, Shared, State, closings};
+use super::{Receiver, Ref, Shared, WatchState, closings};
 use crate::sync::RwLock;
 use crate::sync::wait::{all, wait_for, wait_for_async};
 
@@ -31,8 +31,13 @@ impl<T> Sender<T> {
     /// assert_eq!(sender.receiver_count(), 0);
     /// ```
     pub fn new(init: T) -> Sender<T> {
-        let state =
-            State { version: 0, senders: 1, receivers: 0, changes: Queue::new(), closings: Queue::new() };
+        let state = WatchState {
+            version: 0,
+            senders: 1,
+            receivers: 0,
+            changes: Queue::new(),
+            closings: Queue::new(),
+        };
         Sender(Arc::new(Shared { value: RwLock::new(init), state: Lock::new(state) }))
     }
 

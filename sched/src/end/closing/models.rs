@@ -223,7 +223,7 @@ impl Beds {
     /// Models `Sched::park_m`. Returns `true` if the M sleeps.
     fn park(&self, m: usize) -> bool {
         self.turns.take();
-        let ((), exiting) = self.closing.look_after(|| self.idle.park(m));
+        let ((), exiting) = self.closing.then_check_exit(|| self.idle.park(m));
         !exiting
     }
 
@@ -290,7 +290,7 @@ fn a_sysmon_that_just_begins_does_not_sleep_through_the_end() {
         // Models `Monitor::new` and `Monitor::sleep`.
         let sysmon = thread::spawn(move || {
             sysmon.turns.take();
-            let ((), exiting) = sysmon.closing.look_after(|| begins.store(true, Ordering::Relaxed));
+            let ((), exiting) = sysmon.closing.then_check_exit(|| begins.store(true, Ordering::Relaxed));
             !exiting
         });
         beds.turns.take();
@@ -313,7 +313,7 @@ fn an_m_that_is_started_meanwhile_is_joined() {
         // Models `Sched::new_m`.
         let starter = thread::spawn(move || {
             let (closing, joins) = &*starter;
-            let (mut joins, exiting) = closing.look_after(|| joins.lock());
+            let (mut joins, exiting) = closing.then_check_exit(|| joins.lock());
             if !exiting {
                 *joins += 1;
             }
@@ -335,7 +335,7 @@ fn the_m_in_the_netpoller_returns_when_ms_are_to_end() {
         // Models `Sched::turn_to_block`: first the turn to poll, then the look.
         let blocks = thread::spawn(move || {
             let (closing, poller, _) = &*blocks;
-            let (mut blocked, exiting) = closing.look_after(|| poller.lock());
+            let (mut blocked, exiting) = closing.then_check_exit(|| poller.lock());
             *blocked = !exiting;
         });
         // Another M polls without blocking, and takes a break that was meant for the blocked M.

@@ -29,7 +29,7 @@ pub(super) enum Sleep {
     Station = 3,
 }
 
-/// See the file's head.
+/// The word: how the thread sleeps, or that it was woken.
 #[derive(Debug)]
 pub(super) struct Word(AtomicU32);
 

@@ -39,7 +39,7 @@ pub struct MutexFuture<'m> {
 struct MutexLeaver<'m>(&'m Mutex);
 
 impl PassOn<Queue<Waiter>, Waiter> for MutexLeaver<'_> {
-    fn pass_on(&mut self, queue: Guard<'_, Queue<Waiter>>, waiter: Waiter) {
+    fn regrant(&mut self, queue: Guard<'_, Queue<Waiter>>, waiter: Waiter) {
         if broken!("mutex_future_keeps_its_grant") {
             return;
         }
@@ -115,7 +115,7 @@ pub struct RwLockFuture<'l, const RECURSIVE: bool> {
 struct RwLockLeaver<'l, const RECURSIVE: bool>(&'l RwLock<RECURSIVE>);
 
 impl<const RECURSIVE: bool> PassOn<Queues, RwWaiter> for RwLockLeaver<'_, RECURSIVE> {
-    fn pass_on(&mut self, queues: Guard<'_, Queues>, waiter: RwWaiter) {
+    fn regrant(&mut self, queues: Guard<'_, Queues>, waiter: RwWaiter) {
         if broken!("rwlock_future_keeps_its_grant") {
             return;
         }

@@ -13,7 +13,7 @@ use super::{Guard, Lock, Node, Queue};
 pub trait PassOn<S, T> {
     /// Gives the grant to another waiter, or back. *Runs on: the thread that drops the future, with the lock
     /// held.*
-    fn pass_on(&mut self, guard: Guard<'_, S>, granted: T);
+    fn regrant(&mut self, guard: Guard<'_, S>, granted: T);
 
     /// Corrects the state after the future has left the queue with nothing. *Runs on: the thread that drops
     /// the future, with the lock held.*
@@ -22,37 +22,37 @@ pub trait PassOn<S, T> {
 
 /// For grants that need not be passed on.
 impl<S, T> PassOn<S, T> for () {
-    fn pass_on(&mut self, _guard: Guard<'_, S>, _granted: T) {}
+    fn regrant(&mut self, _guard: Guard<'_, S>, _granted: T) {}
 }
 
 impl<S, T> PassOn<S, T> for fn(Guard<'_, S>, T) {
-    fn pass_on(&mut self, guard: Guard<'_, S>, granted: T) {
+    fn regrant(&mut self, guard: Guard<'_, S>, granted: T) {
         self(guard, granted);
     }
 }
 
 /// A wait in one queue of a primitive, for the primitive's own futures. A future that is dropped while queued
 /// leaves the queue, and calls `left` under the same lock. If it is dropped with a grant that was not taken,
-/// it calls `pass_on` with the grant, under the lock.
+/// it calls `regrant` with the grant, under the lock.
 #[must_use = "futures do nothing unless polled"]
 pub struct WaitFuture<'l, S, T, P: PassOn<S, T>> {
     lock: &'l Lock<S>,
     queue: fn(&mut S) -> &mut Queue<T>,
-    pass_on: P,
+    regrant: P,
     /// `Some` while the future waits or has a grant. Pinned with the future.
     node: Option<Node<T>>,
 }
 
 // SAFETY: all threads reach the node under the lock alone, the future included. What moves from thread to
-// thread is the state, the payload and `pass_on`, which are `Send`.
+// thread is the state, the payload and `regrant`, which are `Send`.
 unsafe impl<'l, S: Send, T: Send, P: PassOn<S, T> + Send> Send for WaitFuture<'l, S, T, P> {}
 // SAFETY: through a shared reference the future only tells its lock and whether it waits.
 unsafe impl<'l, S: Send, T: Send, P: PassOn<S, T>> Sync for WaitFuture<'l, S, T, P> {}
 
 impl<'l, S, T, P: PassOn<S, T>> WaitFuture<'l, S, T, P> {
-    /// Makes a future that does not wait yet. `pass_on` gets a grant that was not taken.
-    pub fn new(lock: &'l Lock<S>, queue: fn(&mut S) -> &mut Queue<T>, pass_on: P) -> Self {
-        WaitFuture { lock, queue, pass_on, node: None }
+    /// Makes a future that does not wait yet. `regrant` gets a grant that was not taken.
+    pub fn new(lock: &'l Lock<S>, queue: fn(&mut S) -> &mut Queue<T>, regrant: P) -> Self {
+        WaitFuture { lock, queue, regrant, node: None }
     }
 
     /// Returns the lock that guards the queue.
@@ -164,9 +164,9 @@ impl<'l, S, T, P: PassOn<S, T>> Drop for WaitFuture<'l, S, T, P> {
         let this = unsafe { Pin::new_unchecked(&mut *self) };
         let Some(Left { guard, payload, granted, waker }) = this.leave_queue() else { return };
         if granted {
-            self.pass_on.pass_on(guard, payload);
+            self.regrant.regrant(guard, payload);
         } else {
-            self.pass_on.left(guard, payload);
+            self.regrant.left(guard, payload);
         }
         drop(waker);
     }

@@ -143,7 +143,7 @@ impl std::task::Wake for Flag {
     }
 }
 
-fn pass_on(guard: Guard<'_, Permits>, granted: bool) {
+fn regrant(guard: Guard<'_, Permits>, granted: bool) {
     assert!(granted);
     give(guard);
 }
@@ -154,7 +154,7 @@ fn a_future_is_granted_its_permit() {
     let flag = Arc::new(Flag(AtomicUsize::new(0)));
     let waker = Waker::from(flag.clone());
     let mut cx = Context::from_waker(&waker);
-    let mut future = pin!(WaitFuture::new(&permits, waiters, pass_on as fn(Guard<'_, Permits>, bool)));
+    let mut future = pin!(WaitFuture::new(&permits, waiters, regrant as fn(Guard<'_, Permits>, bool)));
     assert!(!future.is_waiting());
     future.as_mut().enter(permits.lock(), Waker::noop().clone(), false);
     assert_eq!(future.as_mut().poll_granted(&mut cx), Poll::Pending);
@@ -168,8 +168,8 @@ fn a_future_is_granted_its_permit() {
 fn a_dropped_future_leaves_or_passes_on() {
     let permits = Lock::new(Permits::default());
     let (mut first, mut second) = (
-        Box::pin(WaitFuture::new(&permits, waiters, pass_on as fn(Guard<'_, Permits>, bool))),
-        Box::pin(WaitFuture::new(&permits, waiters, pass_on as fn(Guard<'_, Permits>, bool))),
+        Box::pin(WaitFuture::new(&permits, waiters, regrant as fn(Guard<'_, Permits>, bool))),
+        Box::pin(WaitFuture::new(&permits, waiters, regrant as fn(Guard<'_, Permits>, bool))),
     );
     first.as_mut().enter(permits.lock(), Waker::noop().clone(), false);
     second.as_mut().enter(permits.lock(), Waker::noop().clone(), false);

@@ -10,7 +10,7 @@ use netpoll::source::{Interest, Registry, Source, Token};
 use sched::simulation;
 
 use super::super::unix::Type;
-use super::{Handle, Readiness, State, StreamIo, error, here};
+use super::{Handle, NetworkState, Readiness, StreamIo, error, here};
 
 /// A simulated Unix stream.
 pub(crate) struct UnixStream(Handle);
@@ -28,7 +28,7 @@ listener!(UnixListener);
 impl Handle {
     /// Makes two sockets in the simulation around the caller; `None` if there is none.
     fn make_two(
-        f: impl FnOnce(&mut State, u32) -> io::Result<(u64, u64)>,
+        f: impl FnOnce(&mut NetworkState, u32) -> io::Result<(u64, u64)>,
     ) -> Option<io::Result<(Handle, Handle)>> {
         let network = here()?;
         simulation::point();
@@ -56,7 +56,7 @@ impl UnixStream {
 
     /// Makes two streams that are connected with each other. Returns `None` outside of a simulation.
     pub(crate) fn pair() -> Option<io::Result<(Self, Self)>> {
-        let ends = Handle::make_two(State::pair)?;
+        let ends = Handle::make_two(NetworkState::pair)?;
         Some(ends.map(|(one, other)| (UnixStream(one), UnixStream(other))))
     }
 
@@ -84,7 +84,7 @@ impl UnixListener {
     }
 
     pub(crate) fn accept(&self) -> io::Result<(UnixStream, SocketAddr)> {
-        let (id, peer) = self.0.run(State::accept)?;
+        let (id, peer) = self.0.run(NetworkState::accept)?;
         Ok((UnixStream(Handle { network: self.0.network.clone(), id }), peer.unix()?))
     }
 
@@ -105,12 +105,12 @@ impl UnixDatagram {
 
     /// Makes a socket without an address. Returns `None` outside of a simulation.
     pub(crate) fn unbound() -> Option<io::Result<Self>> {
-        Some(Handle::make(State::unbound)?.map(UnixDatagram))
+        Some(Handle::make(NetworkState::unbound)?.map(UnixDatagram))
     }
 
     /// Makes two sockets that are each other's peers. Returns `None` outside of a simulation.
     pub(crate) fn pair() -> Option<io::Result<(Self, Self)>> {
-        let ends = Handle::make_two(State::pair_of_datagrams)?;
+        let ends = Handle::make_two(NetworkState::pair_of_datagrams)?;
         Some(ends.map(|(one, other)| (UnixDatagram(one), UnixDatagram(other))))
     }
 

@@ -9,16 +9,16 @@ use crate::sync::Mutex;
 
 /// The record of one runtime's threads in `block_on`, and of the looks for a deadlock.
 #[derive(Default)]
-pub(crate) struct Mains {
+pub(crate) struct BlockOnCalls {
     /// The number of plain threads in `block_on` or about to be.
     in_block_on: AtomicUsize,
-    mains: Mutex<Vec<Main>>,
+    calls: Mutex<Vec<Call>>,
     /// How many looks there were since a G last ran, and the ticks at that time.
     looks: Mutex<(usize, u64)>,
 }
 
 /// A green thread that a plain thread waits for in `block_on`.
-struct Main {
+struct Call {
     g: GRef,
     id: u64,
     report: Option<Arc<str>>,
@@ -26,7 +26,7 @@ struct Main {
 
 /// Evidence that the calling plain thread is in `block_on`.
 pub struct InBlockOn<'s> {
-    mains: &'s Mains,
+    all: &'s BlockOnCalls,
     /// The id of the green thread that the caller waits for.
     id: Option<u64>,
 }
@@ -41,7 +41,7 @@ impl InBlockOn<'_> {
     /// Records that the caller is about to wait for the end of `g`.
     pub(crate) fn add_main(&mut self, g: GRef, id: u64) {
         self.id = Some(id);
-        self.mains.mains.lock().push(Main { g, id, report: None });
+        self.all.calls.lock().push(Call { g, id, report: None });
     }
 
     /// Ends the record. Returns the dump if the green thread was cancelled because of a deadlock.
@@ -51,25 +51,25 @@ impl InBlockOn<'_> {
 
     fn forget(&mut self) -> Option<Arc<str>> {
         let id = self.id.take()?;
-        let mut mains = self.mains.mains.lock();
-        let at = mains.iter().position(|main| main.id == id)?;
-        mains.swap_remove(at).report
+        let mut calls = self.all.calls.lock();
+        let at = calls.iter().position(|main| main.id == id)?;
+        calls.swap_remove(at).report
     }
 }
 
 impl Drop for InBlockOn<'_> {
     fn drop(&mut self) {
         self.forget();
-        self.mains.in_block_on.fetch_sub(1, Ordering::Relaxed);
+        self.all.in_block_on.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Mains {
+impl BlockOnCalls {
     /// Records that the calling plain thread is in `block_on`, or about to be.
     pub(crate) fn enter(&self) -> InBlockOn<'_> {
         // Relaxed: the green thread is made after this, so the M that runs it sees the count.
         self.in_block_on.fetch_add(1, Ordering::Relaxed);
-        InBlockOn { mains: self, id: None }
+        InBlockOn { all: self, id: None }
     }
 
     /// Returns `true` if a plain thread is in `block_on`, or about to be.
@@ -82,7 +82,7 @@ impl Mains {
     pub(crate) fn are_recorded(&self) -> bool {
         // Relaxed: the caller asks again. A thread that the count has but the list has not is about to record
         // its green thread.
-        self.mains.lock().len() >= self.in_block_on.load(Ordering::Relaxed)
+        self.calls.lock().len() >= self.in_block_on.load(Ordering::Relaxed)
     }
 
     /// Returns how many looks there were since the sum of ticks became `ticks`.
@@ -101,16 +101,16 @@ impl Mains {
 
     /// Returns a report that was given to a thread in `block_on` and not taken yet.
     pub(crate) fn earlier_report(&self) -> Option<Arc<str>> {
-        self.mains.lock().iter().find_map(|main| main.report.clone())
+        self.calls.lock().iter().find_map(|main| main.report.clone())
     }
 
     /// Leaves `report` for all threads in `block_on`. Returns the green threads that they wait for, with
     /// their ids.
     pub(crate) fn tell(&self, report: &Arc<str>) -> Vec<(GRef, u64)> {
-        let tell = |main: &mut Main| {
+        let tell = |main: &mut Call| {
             main.report = Some(report.clone());
             (main.g, main.id)
         };
-        self.mains.lock().iter_mut().map(tell).collect()
+        self.calls.lock().iter_mut().map(tell).collect()
     }
 }

@@ -1,4 +1,5 @@
-//! The crew of a runtime: all its Ms, their threads, how many there are, and whether the system refuses more.
+//! The threads of a runtime: all its Ms, their threads, how many there are, and whether the system refuses
+//! more.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,8 +12,8 @@ use super::refusal::Refusal;
 use crate::g::Runtime;
 use crate::sync::{Mutex, MutexGuard};
 
-/// See the file's head.
-pub(crate) struct Crew {
+/// All Ms of a runtime, with their threads.
+pub(crate) struct Threads {
     ms: Mutex<Ms>,
     /// How many threads there are. Written under the lock.
     threads: AtomicUsize,
@@ -22,7 +23,7 @@ pub(crate) struct Crew {
     pub(crate) refusal: Refusal,
 }
 
-/// The Ms and their threads, under the lock of the crew.
+/// The Ms and their threads, under one lock.
 #[derive(Default)]
 pub(crate) struct Ms {
     /// All Ms that were ever made, by number. They live as long as the runtime.
@@ -36,9 +37,9 @@ pub(crate) struct Ms {
     limit_reported: bool,
 }
 
-impl Crew {
+impl Threads {
     pub(crate) fn new(max_threads: usize) -> Self {
-        Crew {
+        Threads {
             ms: Mutex::new(Ms::default()),
             threads: AtomicUsize::new(0),
             max_threads,
@@ -64,7 +65,7 @@ impl Crew {
     }
 
     /// Starts a thread for an M that has none: `start` is called with that M and starts its thread. `ms` is
-    /// the lock of this crew.
+    /// the lock of this list.
     ///
     /// # Errors
     /// The system refuses the thread.
