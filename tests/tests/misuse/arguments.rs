@@ -60,7 +60,8 @@ fn sleeps_polled_too_often_or_forgotten() {
         let forgets = async {
             for i in 0..20 {
                 let mut forgotten = sleep_async(if i % 2 == 0 { MILLI } else { HOUR });
-                assert!(tests::futures::poll_once(&mut forgotten).await.is_none());
+                let ready = tests::futures::poll_once(&mut forgotten).await.is_some();
+                assert!(!ready || i % 2 == 0, "only a short one may be over before its first poll");
                 std::mem::forget(forgotten);
                 let start = Instant::now();
                 sleep_async(MILLI).await;
