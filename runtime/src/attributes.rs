@@ -8,7 +8,8 @@ use std::sync::mpsc;
 use std::thread as os;
 use std::time::Duration;
 
-use crate::runtime::{Builder, Runtime, default_sched};
+use crate::default::default_sched;
+use crate::runtime::{Builder, Runtime};
 use crate::spawn::Entry;
 
 /// Runs `main`, a plain or an `async` function, as a green thread of the default runtime.

@@ -177,6 +177,7 @@ pub mod context;
 pub mod context_slot;
 #[cfg(feature = "debug")]
 pub mod debug;
+mod default;
 pub mod docs;
 pub mod dump;
 pub mod fs;

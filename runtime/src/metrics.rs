@@ -18,7 +18,7 @@ use sched::Sched;
 pub use sched::{AtPlace, Histogram, Proc, Rescue, Snapshot};
 
 use crate::bounded::places_of;
-use crate::runtime::started_sched;
+use crate::default::started_sched;
 
 /// Returns all counters and gauges of the caller's runtime. On a plain OS thread it is the default runtime.
 ///

@@ -3,13 +3,11 @@
 //!
 //! - `runtime/builder.rs`: settings, and starting a runtime.
 //! - `runtime/environment.rs`: the settings that the program leaves to the environment.
-//! - `runtime/default.rs`: the default runtime.
 //! - `runtime/handle.rs`: references to a runtime that do not keep it going.
 //! - `runtime/shutdown.rs`: the end of a runtime.
 //! - `runtime/trace.rs`: a line about the runtime in intervals.
 
 mod builder;
-mod default;
 mod environment;
 mod handle;
 mod shutdown;
@@ -31,10 +29,6 @@ use crate::thread::JoinHandle;
 use trace::Trace;
 
 pub use builder::{Builder, Migration, ThreadLocals};
-pub(crate) use default::{
-    Entered, current_sched, default_sched, sched_of_plain_thread, sched_of_plain_thread_or_panic,
-    started_sched,
-};
 pub use handle::Handle;
 
 /// A runtime of its own, with its own OS threads, netpoller and monitor thread.

@@ -18,7 +18,7 @@ use sched::spawn::{Spec, Where};
 use sched::sync::Mutex;
 use sched::{After, Awaited, Cancel, GHandle, Join, On, Outcome, Ticket};
 
-use crate::runtime;
+use crate::default;
 use crate::spawn::Entry;
 use crate::spawn::start::or_panic;
 use crate::thread::{AbortHandle, Builder, Result, Thread};
@@ -256,7 +256,7 @@ impl<'scope> Scope<'scope, '_> {
         start: impl FnOnce(Where<'static>, MemberEnd) -> io::Result<Join<U>>,
     ) -> io::Result<ScopedJoinHandle<'scope, U>> {
         let starting = Starting::begin(&self.family);
-        let at = Where::Here(runtime::sched_of_plain_thread);
+        let at = Where::Here(default::sched_of_plain_thread);
         match start(at, MemberEnd(Arc::clone(&self.family))) {
             Ok(join) => {
                 std::mem::forget(starting);

@@ -10,7 +10,7 @@ use sched::spawn::{Spec, Where};
 
 pub use entry::{Async, Closure, Entry};
 
-use crate::runtime;
+use crate::default;
 use crate::thread::JoinHandle;
 
 /// Runs `main`, a closure or a future, as a green thread and returns its value.
@@ -56,7 +56,7 @@ where
     if sched::park::on_green_thread() {
         return main.run_here();
     }
-    start::block_on(&runtime::sched_of_plain_thread_or_panic(), Location::caller(), main)
+    start::block_on(&default::sched_of_plain_thread_or_panic(), Location::caller(), main)
 }
 
 /// Runs a future that need not be `Send` on the calling thread, and returns its output.
@@ -137,5 +137,5 @@ where
     E::Output: Send + 'static,
 {
     let spec = Spec::at(Location::caller());
-    start::or_panic(start::spawn(Where::Here(runtime::sched_of_plain_thread), spec, task))
+    start::or_panic(start::spawn(Where::Here(default::sched_of_plain_thread), spec, task))
 }

@@ -47,7 +47,8 @@ pub use std::thread::{Result, available_parallelism, panicking};
 use sched::spawn::{Spec, Where};
 use sched::{GHandle, Join};
 
-use crate::runtime::{self, Handle};
+use crate::default;
+use crate::runtime::Handle;
 use crate::spawn::{Entry, start};
 
 /// Starts a green thread, as [`runtime::spawn`](crate::spawn()) does; the name is std's.
@@ -152,7 +153,7 @@ impl Builder {
         E::Output: Send + 'static,
     {
         let spec = self.into_spec(Location::caller())?;
-        start::spawn(Where::Here(runtime::sched_of_plain_thread), spec, task)
+        start::spawn(Where::Here(default::sched_of_plain_thread), spec, task)
     }
 
     /// Starts a green thread as [`spawn`](Builder::spawn) does, in the runtime of `handle`. It may be called

@@ -47,7 +47,7 @@ pub use timer::{Timer, after_func};
 
 use sched::budget;
 
-use crate::runtime;
+use crate::default;
 
 /// Waits for at least `time`, usually a few tens of microseconds longer. Zero returns at once; a time beyond
 /// the clock's range means for ever.
@@ -103,7 +103,7 @@ pub fn sleep_until(deadline: Instant) {
 /// assert!(start.elapsed() >= Duration::from_millis(5));
 /// ```
 pub fn sleep_async(time: Duration) -> Sleep {
-    Sleep(sched::sleep::Sleep::new(time, runtime::sched_of_plain_thread_or_panic))
+    Sleep(sched::sleep::Sleep::new(time, default::sched_of_plain_thread_or_panic))
 }
 
 /// The future that [`sleep_async`] returns.

@@ -20,7 +20,7 @@ use super::error::{RecvTimeoutError, TryRecvError};
 use super::receiver::{Flavor, Receiver};
 use super::waiters::{Wanted, is_past};
 #[cfg(not(loom))]
-use crate::runtime::sched_of_plain_thread_or_panic;
+use crate::default::sched_of_plain_thread_or_panic;
 
 /// The state of such a channel. `T` is always `Instant`.
 pub(super) struct Timed<T>(Due<Wanted<T>>);

@@ -5,8 +5,8 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 
 use crate::bounded::bounded;
+use crate::default;
 use crate::net::{Async, Registration, call};
-use crate::runtime;
 
 /// How many bytes are written at a time. A pipe that is ready has room for as many (`PIPE_BUF`, on Linux), so
 /// that the write does not block, although other processes may share the pipe in blocking mode.
@@ -30,7 +30,7 @@ impl Descriptor {
     pub(super) fn of(stream: &impl AsFd) -> Descriptor {
         let Ok(file) = crate::net::duplicate(stream).map(File::from) else { return Descriptor::Nothing };
         let other = file.try_clone();
-        let waits = Async::with(file, |source| Registration::in_runtime(runtime::default_sched()?, source));
+        let waits = Async::with(file, |source| Registration::in_runtime(default::default_sched()?, source));
         match (waits, other) {
             (Ok(file), _) => Descriptor::Waits(file),
             (Err(_), Ok(file)) => Descriptor::Blocks(file),

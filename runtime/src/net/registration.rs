@@ -14,7 +14,7 @@ use sched::park::{Waiting, unwind_if_cancelled};
 use sched::sync::unpaused;
 use sched::{Awaited, Cancel, On, Outcome, Sched, fork};
 
-use crate::runtime;
+use crate::default;
 
 /// Removed when it is dropped. In a child of `fork` it is leaked: a thread that is not there may hold the
 /// lock.
@@ -33,7 +33,7 @@ impl Registration {
     /// Registers `source` with the caller's runtime.
     pub(crate) fn new(source: &mut impl Source) -> io::Result<Registration> {
         fork::check()?;
-        Registration::in_runtime(&*runtime::current_sched()?, source)
+        Registration::in_runtime(&*default::current_sched()?, source)
     }
 
     /// Registers `source` with the runtime of `sched`.

@@ -3,15 +3,16 @@
 use std::io;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread as os;
 use std::time::Duration;
 
 use sched::sync::Mutex;
 use sched::{Around, Config, MAX_PROCS, Monitor, Sched, SpawnStacks};
 
-use super::{Runtime, default, environment, trace};
+use super::{Runtime, environment, trace};
 use crate::bounded;
+use crate::default::{self, DefaultRuntime, StartAtFirstUse};
 #[cfg(unix)]
 use crate::dump::trigger;
 use crate::dump::watch;
@@ -676,7 +677,7 @@ impl Builder {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn build_global(self) -> io::Result<()> {
-        if default::start(self)? {
+        if start_default(self)? {
             return Ok(());
         }
         let text = "the default runtime has been started before: call `build_global` once, before the first use of this crate";
@@ -740,6 +741,22 @@ impl Builder {
             attached: bounded::places(blocking_threads),
         })
     }
+}
+
+impl StartAtFirstUse for DefaultRuntime {
+    fn start_at_first_use() -> io::Result<bool> {
+        start_default(Builder::new())
+    }
+}
+
+/// Starts the default runtime with the settings of `builder`, unless it is there. Returns `true` if this call
+/// started it.
+fn start_default(builder: Builder) -> io::Result<bool> {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    default::start(|| {
+        let runtime = builder.build()?;
+        Ok(Arc::clone(&RUNTIME.get_or_init(|| runtime).sched))
+    })
 }
 
 /// Returns what keeps one stack of a spawner in `every`; `None` if `every` is 0, and where stacks cannot be

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sched::Sched;
 use sched::spawn::{Spec, Where};
 
-use super::current_sched;
+use crate::default::current_sched;
 use crate::metrics::{AtPlace, HogPlace, Snapshot};
 use crate::spawn::{Entry, start};
 use crate::thread::JoinHandle;

@@ -11,7 +11,7 @@ use sched::spawn::{Spec, Where};
 use sched::{After, Join, Sched};
 
 use super::entry::Entry;
-use crate::runtime::Entered;
+use crate::default::Entered;
 use crate::thread::JoinHandle;
 use crate::trace::trigger;
 

@@ -25,7 +25,8 @@ use slab::Slab;
 
 use super::{AbortHandle, Builder, JoinError, Thread};
 use crate::channel::{Receiver, RecvError, Sender, unbounded};
-use crate::runtime::{self, Handle};
+use crate::default;
+use crate::runtime::Handle;
 use crate::spawn::{Entry, start};
 use crate::sync::Semaphore;
 
@@ -467,7 +468,7 @@ impl<T: Send + 'static> JoinSet<T> {
         E: Entry<M, Output = T> + Send + 'static,
     {
         self.group.take_slot();
-        let at = Where::Here(runtime::sched_of_plain_thread);
+        let at = Where::Here(default::sched_of_plain_thread);
         start::or_panic(self.start(at, Spec::at(Location::caller()), task))
     }
 
@@ -524,7 +525,7 @@ impl<T: Send + 'static> JoinSet<T> {
         if !self.group.try_take_slot() {
             return Err(TrySpawnError(task));
         }
-        let at = Where::Here(runtime::sched_of_plain_thread);
+        let at = Where::Here(default::sched_of_plain_thread);
         Ok(start::or_panic(self.start(at, Spec::at(Location::caller()), task)))
     }
 
@@ -573,7 +574,7 @@ impl Builder {
     {
         let spec = self.into_spec(Location::caller())?;
         set.group.take_slot();
-        set.start(Where::Here(runtime::sched_of_plain_thread), spec, task)
+        set.start(Where::Here(default::sched_of_plain_thread), spec, task)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use sched::AfterFunc;
 
 use crate::channel::{Receiver, never};
-use crate::runtime;
+use crate::default;
 
 /// One moment in the future, which can be stopped and set again. At that moment a message can be received
 /// ([`new`](Timer::new)), or a function runs ([`after_func`](Timer::after_func)).
@@ -90,7 +90,7 @@ impl Timer {
     /// ```
     #[track_caller]
     pub fn after_func(time: Duration, f: impl Fn() + Send + Sync + 'static) -> Timer {
-        Timer(Kind::Function(AfterFunc::new(time, f, runtime::sched_of_plain_thread_or_panic)))
+        Timer(Kind::Function(AfterFunc::new(time, f, default::sched_of_plain_thread_or_panic)))
     }
 
     /// Stops the timer. Returns `true` if it was pending: set, with a message not received or a function not

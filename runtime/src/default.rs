@@ -9,39 +9,46 @@ use std::sync::{Arc, OnceLock};
 use sched::Sched;
 use sched::sync::Mutex;
 
-use super::{Builder, Runtime};
+static DEFAULT: OnceLock<Arc<Sched>> = OnceLock::new();
 
-static DEFAULT: OnceLock<Runtime> = OnceLock::new();
+/// How the default runtime starts at its first use. What a runtime is started with lies above the modules
+/// that use one (dumps, traces, metrics), so `runtime/builder.rs` implements it.
+pub(crate) trait StartAtFirstUse {
+    /// Calls [`start`].
+    fn start_at_first_use() -> io::Result<bool>;
+}
 
-/// Starts the default runtime with the settings of `builder`, unless it is there. Returns `true` if this call
-/// started it.
+/// The default runtime.
+pub(crate) struct DefaultRuntime;
+
+/// Makes the scheduler that `build` returns that of the default runtime, unless there is one. It must live as
+/// long as the process. Returns `true` if this call started the runtime.
 ///
 /// # Errors
-/// Returns the errors of [`Builder::build`]. The next call tries again.
-pub(super) fn start(builder: Builder) -> io::Result<bool> {
+/// Returns the errors of `build`. The next call tries again.
+pub(crate) fn start(build: impl FnOnce() -> io::Result<Arc<Sched>>) -> io::Result<bool> {
     static STARTS: Mutex<()> = Mutex::new(());
     sched::fork::check()?;
     let _one_at_a_time = STARTS.lock();
     if DEFAULT.get().is_some() {
         return Ok(false);
     }
-    let started = builder.build();
-    let runtime = started.map_err(|error| {
+    let sched = build().map_err(|error| {
         io::Error::new(error.kind(), format!("cannot start the default runtime: {error}"))
     })?;
-    let _first = DEFAULT.set(runtime);
+    let _first = DEFAULT.set(sched);
     Ok(true)
 }
 
 /// Returns the scheduler of the default runtime. The first call starts that runtime.
 ///
 /// # Errors
-/// Returns the errors of [`Builder::build`]. The next call tries again.
+/// Returns the errors of [`start`]. The next call tries again.
 pub(crate) fn default_sched() -> io::Result<&'static Arc<Sched>> {
     if DEFAULT.get().is_none() {
-        start(Builder::new())?;
+        DefaultRuntime::start_at_first_use()?;
     }
-    Ok(&DEFAULT.get().expect("the default runtime was started above").sched)
+    Ok(DEFAULT.get().expect("the default runtime was started above"))
 }
 
 thread_local! {
@@ -97,7 +104,7 @@ pub(crate) fn sched_of_plain_thread_or_panic() -> Arc<Sched> {
 /// Returns the scheduler of the caller, or `None` if that would be the default runtime's and it has not been
 /// started.
 pub(crate) fn started_sched() -> Option<Arc<Sched>> {
-    Sched::current().or_else(entered).or_else(|| Some(DEFAULT.get()?.sched.clone()))
+    Sched::current().or_else(entered).or_else(|| DEFAULT.get().cloned())
 }
 
 /// Returns the scheduler of the caller's green thread. Elsewhere it is that of [`sched_of_plain_thread`].
