@@ -87,9 +87,27 @@ macro_rules! sim {
 #[doc(hidden)]
 pub mod functions {
     #[cfg(feature = "interpose")]
-    pub use crate::interpose::functions as interposed;
+    pub mod interposed {
+        pub use crate::interpose::accept::{accept, accept4};
+        pub use crate::interpose::checked::{
+            __poll_chk, __ppoll_chk, __read_chk, __recv_chk, __recvfrom_chk,
+        };
+        pub use crate::interpose::close::{close, close_range, closefrom, dup2, dup3};
+        pub use crate::interpose::connect::connect;
+        pub use crate::interpose::names::getaddrinfo;
+        pub use crate::interpose::poll::{epoll_wait, poll, ppoll, select};
+        pub use crate::interpose::read::{preadv2, preadv64v2, read, readv, recv, recvfrom, recvmsg};
+        pub use crate::interpose::sleep::{clock_nanosleep, nanosleep, sleep, thrd_sleep, usleep};
+        pub use crate::interpose::write::{pwritev2, pwritev64v2, send, sendmsg, sendto, write, writev};
+    }
     #[cfg(feature = "sim")]
-    pub use crate::sim::functions as simulated;
+    pub mod simulated {
+        pub use crate::sim::clock::{clock_gettime, getrandom, pthread_create};
+        pub use crate::sim::disk::metadata::statx;
+        pub use crate::sim::escapes::{
+            clock_nanosleep, getentropy, gettimeofday, nanosleep, open, open64, time,
+        };
+    }
     pub use crate::syscall as numbered;
 }
 

@@ -31,27 +31,25 @@
 
 #![allow(unsafe_code)]
 
-mod accept;
-mod checked;
-mod close;
-mod connect;
+pub(crate) mod accept;
+pub(crate) mod checked;
+pub(crate) mod close;
+pub(crate) mod connect;
 mod fd;
-mod futex;
+pub(crate) mod futex;
 mod message;
-mod names;
-mod poll;
+pub(crate) mod names;
+pub(crate) mod poll;
 mod process;
 mod raw;
-mod read;
-mod sleep;
+pub(crate) mod read;
+pub(crate) mod sleep;
 mod wait;
-mod write;
+pub(crate) mod write;
 
 use std::ffi::c_int;
 
 use netpoll::raw::fail;
-
-pub(crate) use futex::futex;
 
 /// Returns `true` if a call on `fd` may park: the code of a green thread runs here. Standard input, output
 /// and error belong to libc: std holds locks of the OS thread around them.
@@ -74,17 +72,4 @@ const fn error(errno: c_int) -> isize {
 /// Records what hooks need to know of the process. *Runs on: the maker of a runtime.*
 pub(crate) fn note() {
     process::note();
-}
-
-/// For the macros in `hooks.rs`.
-pub mod functions {
-    pub use super::accept::{accept, accept4};
-    pub use super::checked::{__poll_chk, __ppoll_chk, __read_chk, __recv_chk, __recvfrom_chk};
-    pub use super::close::{close, close_range, closefrom, dup2, dup3};
-    pub use super::connect::connect;
-    pub use super::names::getaddrinfo;
-    pub use super::poll::{epoll_wait, poll, ppoll, select};
-    pub use super::read::{preadv2, preadv64v2, read, readv, recv, recvfrom, recvmsg};
-    pub use super::sleep::{clock_nanosleep, nanosleep, sleep, thrd_sleep, usleep};
-    pub use super::write::{pwritev2, pwritev64v2, send, sendmsg, sendto, write, writev};
 }

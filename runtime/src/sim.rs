@@ -80,14 +80,14 @@
 //! that depends on them.
 
 pub mod atomic;
-mod by_number;
-mod clock;
+pub(crate) mod by_number;
+pub(crate) mod clock;
 pub(crate) mod disk;
-mod escapes;
+pub(crate) mod escapes;
 mod explore;
 mod faults;
 pub mod fs;
-mod futex;
+pub(crate) mod futex;
 pub mod net;
 pub(crate) mod network;
 mod node;
@@ -100,17 +100,6 @@ mod world;
 
 use std::fmt;
 use std::thread::available_parallelism;
-
-pub(crate) use by_number::{clock_gettime, getrandom};
-pub(crate) use futex::futex;
-
-/// For the macros in `hooks.rs`.
-#[doc(hidden)]
-pub mod functions {
-    pub use super::clock::{clock_gettime, getrandom, pthread_create};
-    pub use super::disk::statx;
-    pub use super::escapes::{clock_nanosleep, getentropy, gettimeofday, nanosleep, open, open64, time};
-}
 
 use schedule::Fault;
 

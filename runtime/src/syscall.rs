@@ -85,23 +85,23 @@ macro_rules! forms {
 #[cfg(feature = "interpose")]
 forms! {
     /// Green threads park in `futex`.
-    interposed: futex_number futex = libc::SYS_futex => crate::interpose::futex,;
+    interposed: futex_number futex = libc::SYS_futex => crate::interpose::futex::futex,;
 }
 
 #[cfg(feature = "sim")]
 forms! {
     /// In a simulation, a wait for a lock is bounded, and clocks and random bytes are simulated.
     simulated:
-        futex_number futex = libc::SYS_futex => crate::sim::futex,
-        random_number random = libc::SYS_getrandom => crate::sim::getrandom,
-        clock_number clock = libc::SYS_clock_gettime => crate::sim::clock_gettime,;
+        futex_number futex = libc::SYS_futex => crate::sim::futex::futex,
+        random_number random = libc::SYS_getrandom => crate::sim::by_number::getrandom,
+        clock_number clock = libc::SYS_clock_gettime => crate::sim::by_number::clock_gettime,;
 }
 
 #[cfg(all(feature = "interpose", feature = "sim"))]
 forms! {
     /// Green threads park in `futex`; in a simulation, clocks and random bytes are simulated.
     both:
-        futex_number futex = libc::SYS_futex => crate::interpose::futex,
-        random_number random = libc::SYS_getrandom => crate::sim::getrandom,
-        clock_number clock = libc::SYS_clock_gettime => crate::sim::clock_gettime,;
+        futex_number futex = libc::SYS_futex => crate::interpose::futex::futex,
+        random_number random = libc::SYS_getrandom => crate::sim::by_number::getrandom,
+        clock_number clock = libc::SYS_clock_gettime => crate::sim::by_number::clock_gettime,;
 }

@@ -74,11 +74,13 @@ fn is_known(of: &Crate, module: usize, name: &str) -> bool {
 fn walk(of: &Crate, at: usize, path: &[String], depth: usize) -> Option<Target> {
     let Some((name, rest)) = path.split_first() else { return Some(Target::Module(at)) };
     let module = &of.modules[at];
+    // A function may have the name of a module: what follows the name tells which is meant.
+    let child = module.children.get(name).filter(|_| !(rest.is_empty() && module.defined.contains(name)));
+    if let Some(&child) = child {
+        return walk(of, child, rest, depth);
+    }
     if module.defined.contains(name) {
         return Some(Target::Item(module.file));
-    }
-    if let Some(&child) = module.children.get(name) {
-        return walk(of, child, rest, depth);
     }
     if let Some(used) = module.uses.get(name).filter(|used| used.as_slice() != [name.as_str()]) {
         return match resolve(of, at, used, depth + 1)? {

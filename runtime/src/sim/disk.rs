@@ -22,7 +22,7 @@ mod changes;
 mod content;
 mod file;
 mod locks;
-mod metadata;
+pub(crate) mod metadata;
 mod quality;
 mod sockets;
 mod tree;
@@ -38,7 +38,6 @@ use sched::{Cancel, Outcome, Why, simulation};
 
 pub(crate) use calls::*;
 pub(crate) use file::{File, Flags};
-pub use metadata::statx;
 pub use quality::Quality;
 
 use super::network::Network;
