@@ -4,13 +4,6 @@
 //! The page about [dumps](crate::docs::dumps) shows examples.
 
 mod deadlock;
-mod frame;
-#[cfg(all(
-    feature = "dump-stacks",
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-))]
-mod functions;
 mod groups;
 #[cfg(feature = "dump-json")]
 mod json;
@@ -19,19 +12,6 @@ pub(crate) mod pprof;
 #[cfg(feature = "sim")]
 mod shown;
 mod snapshot;
-#[cfg(all(
-    feature = "dump-stacks",
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-))]
-pub(crate) mod stacks;
-#[cfg(not(all(
-    feature = "dump-stacks",
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-)))]
-#[path = "dump/no_stacks.rs"]
-mod stacks;
 mod text;
 mod tree;
 #[cfg(unix)]
@@ -41,13 +21,12 @@ pub(crate) mod watch;
 use std::io::{self, Write};
 
 pub use deadlock::{Deadlock, DeadlockKind, DeadlockMember};
-pub use frame::Frame;
 #[cfg(feature = "dump-json")]
 pub(crate) use json::{ms, place};
 pub use snapshot::{GreenThread, Object, Place, Reason, Snapshot, State, Wait};
-pub(crate) use snapshot::{addresses_now, frames_at};
-pub(crate) use stacks::take_of_spawner;
 pub use watch::on_deadlock;
+
+pub use crate::stacks::frame::Frame;
 
 /// Writes one line to `w` for each green thread of the process, and a last line with their number.
 ///

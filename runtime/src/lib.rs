@@ -181,6 +181,7 @@ mod default;
 pub mod docs;
 pub mod dump;
 pub mod fs;
+mod handles;
 #[cfg(any(feature = "interpose", feature = "sim"))]
 #[doc(hidden)]
 pub mod hooks;
@@ -220,6 +221,7 @@ pub mod signal;
 ))]
 pub mod sim;
 mod spawn;
+mod stacks;
 #[cfg(feature = "stream")]
 pub mod stream;
 pub mod sync;

@@ -18,7 +18,7 @@ use sched::Sched;
 pub use sched::{AtPlace, Histogram, Proc, Rescue, Snapshot};
 
 use crate::bounded::places_of;
-use crate::default::started_sched;
+use crate::default::{current_sched, started_sched};
 
 /// Returns all counters and gauges of the caller's runtime. On a plain OS thread it is the default runtime.
 ///
@@ -38,7 +38,12 @@ use crate::default::started_sched;
 /// });
 /// ```
 pub fn snapshot() -> Snapshot {
-    crate::Handle::current().metrics()
+    of(&current())
+}
+
+/// Returns the scheduler of the caller's runtime. Panics if the default runtime cannot be started.
+fn current() -> Arc<Sched> {
+    current_sched().unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Returns the snapshot of a runtime.
@@ -72,7 +77,7 @@ pub(crate) fn of(sched: &Arc<Sched>) -> Snapshot {
 /// });
 /// ```
 pub fn by_place() -> Vec<AtPlace> {
-    crate::Handle::current().by_place()
+    current().by_place()
 }
 
 /// Returns the hogs of the caller's runtime by spawn place, the most frequent first: how often the [monitor
@@ -97,7 +102,7 @@ pub fn by_place() -> Vec<AtPlace> {
 /// });
 /// ```
 pub fn hogs() -> Vec<HogPlace> {
-    crate::Handle::current().hogs()
+    hogs::by_place(&current())
 }
 
 /// Returns the number of green threads of the caller's runtime that have not ended: Go's `NumGoroutine`.

@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 
 use sched::{Sampled, Sampler};
 
-use crate::dump::Frame;
-use crate::dump::stacks::Stacks;
+use crate::stacks::frame::Frame;
+use crate::stacks::walk::Stacks;
 
 /// The CPU time between two samples.
 const INTERVAL: Duration = Duration::from_millis(10);

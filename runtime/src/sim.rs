@@ -83,6 +83,7 @@ pub mod atomic;
 pub(crate) mod by_number;
 pub(crate) mod clock;
 pub(crate) mod disk;
+mod errors;
 pub(crate) mod escapes;
 mod explore;
 mod faults;

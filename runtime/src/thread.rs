@@ -4,28 +4,22 @@
 //! [`uncancellable`] and [`pin`] are additions. [`JoinSet`], [`AbortHandle`] and [`JoinError`] are those of
 //! tokio.
 
-#![allow(unsafe_code)]
-
-mod abort_handle;
-mod join_error;
 mod join_set;
 mod name_panics;
 
-use std::fmt;
 use std::io;
 use std::marker::PhantomData;
-use std::num::NonZeroU64;
-use std::panic::{Location, RefUnwindSafe, UnwindSafe};
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::panic::Location;
 use std::time::{Duration, Instant};
 
+pub use crate::handles::abort_handle::AbortHandle;
+pub use crate::handles::join_error::JoinError;
+pub use crate::handles::join_handle::JoinHandle;
+pub use crate::handles::thread::{Thread, ThreadId};
 pub use crate::scope::{Scope, ScopedJoinHandle, TryJoinHandle, TryScope, scope, try_scope};
 pub use crate::thread_local::{AccessError, LocalKey};
 pub use crate::time::{sleep, sleep_until};
 pub use crate::yield_now;
-pub use abort_handle::AbortHandle;
-pub use join_error::JoinError;
 pub use join_set::{JoinSet, TrySpawnError};
 pub use name_panics::name_panics;
 /// The payload with which a cancelled green thread unwinds, and the error that [`JoinHandle::join`] then
@@ -44,8 +38,8 @@ pub use name_panics::name_panics;
 pub use sched::Cancelled;
 pub use std::thread::{Result, available_parallelism, panicking};
 
+use sched::GHandle;
 use sched::spawn::{Spec, Where};
-use sched::{GHandle, Join};
 
 use crate::default;
 use crate::runtime::Handle;
@@ -188,238 +182,6 @@ impl Builder {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         Ok(Spec { name: self.name.map(String::into_boxed_str), stack_bytes: self.stack_bytes, place })
-    }
-}
-
-/// The right to wait for a green thread and to take its result. Dropping the handle lets the green thread go
-/// on.
-///
-/// A result that is not taken is dropped by the handle if the green thread has ended, else by the green
-/// thread at its end. If its destructor panics, the panic hook reports that, and the panic goes no further.
-///
-/// The handle is also a future, whose output is what [`join`](JoinHandle::join) returns. Polling panics where
-/// `join` does. After it was ready, it must be neither polled nor joined.
-///
-/// ```
-/// let thread = runtime::spawn(|| 6);
-/// let both = runtime::spawn(async { thread.await.unwrap() * 7 });
-/// assert_eq!(both.join().unwrap(), 42);
-/// ```
-pub struct JoinHandle<T>(pub(crate) Join<T>);
-
-impl<T> JoinHandle<T> {
-    /// Waits for the green thread's end and returns its result.
-    ///
-    /// # Errors
-    ///
-    /// Returns the payload of the panic if the green thread has panicked, and [`Cancelled`] if it was
-    /// cancelled. [`JoinError`] tells them apart: `thread.join().map_err(JoinError::from)`.
-    ///
-    /// # Panics
-    ///
-    /// - If the caller is the green thread that it would wait for.
-    /// - If the handle was polled and has returned the result already.
-    /// - In a [forked child](crate::docs::fork), unless the green thread has ended.
-    ///
-    /// # Cancellation
-    ///
-    /// A cancelled caller unwinds from here. The green thread that it waited for goes on.
-    ///
-    /// ```
-    /// let thread = runtime::spawn(|| { if true { panic!("oh") } });
-    /// assert_eq!(*thread.join().unwrap_err().downcast::<&str>().unwrap(), "oh");
-    /// ```
-    #[inline(always)]
-    pub fn join(self) -> Result<T> {
-        self.0.join()
-    }
-
-    /// Returns `true` if the green thread has ended. Its stack may still be in use for a moment.
-    ///
-    /// ```
-    /// let thread = runtime::spawn(runtime::thread::park);
-    /// assert!(!thread.is_finished());
-    /// thread.thread().unpark();
-    /// thread.join().unwrap();
-    /// ```
-    pub fn is_finished(&self) -> bool {
-        crate::point();
-        self.0.is_finished()
-    }
-
-    /// Returns the [`Thread`] of this handle, for its id, its name and `unpark`.
-    ///
-    /// ```
-    /// let thread = runtime::spawn(|| runtime::thread::current().id());
-    /// let id = thread.thread().id();
-    /// assert_eq!(thread.join().unwrap(), id);
-    /// ```
-    pub fn thread(&self) -> &Thread {
-        Thread::from_handle(self.0.thread())
-    }
-
-    /// Cancels the green thread: its current wait, or its next one, unwinds with [`Cancelled`], and so does
-    /// every later wait.
-    ///
-    /// Destructors run, and no message is printed. A green thread that has not begun never begins. Code that
-    /// does not park is not interrupted. A call for a green thread that has ended, or was cancelled before,
-    /// does nothing. It returns at once and may be called on any thread.
-    ///
-    /// The page on [cancellation](crate::docs::cancellation#which-calls-it-ends) lists which calls unwind. A
-    /// loop that calls none of these asks [`cancelled`].
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// let thread = runtime::spawn(|| runtime::sleep(Duration::from_secs(3600)));
-    /// thread.cancel();
-    /// assert!(thread.join().unwrap_err().is::<runtime::thread::Cancelled>());
-    /// ```
-    pub fn cancel(&self) {
-        crate::point_in_drop();
-        self.0.cancel();
-    }
-
-    /// Returns a handle that cancels the green thread. It can be cloned, and is usable after this handle was
-    /// joined.
-    ///
-    /// ```
-    /// let thread = runtime::spawn(runtime::thread::park);
-    /// let handle = thread.abort_handle();
-    /// runtime::spawn(move || handle.cancel());
-    /// assert!(thread.join().is_err());
-    /// ```
-    pub fn abort_handle(&self) -> AbortHandle {
-        AbortHandle::new(self.0.thread())
-    }
-}
-
-impl<T> Future for JoinHandle<T> {
-    type Output = Result<T>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(cx)
-    }
-}
-
-// As for std's handle: a panic of another thread leaves nothing half done that a caller could see through the
-// handle.
-impl<T> UnwindSafe for JoinHandle<T> {}
-impl<T> RefUnwindSafe for JoinHandle<T> {}
-impl UnwindSafe for Thread {}
-impl RefUnwindSafe for Thread {}
-
-impl<T> fmt::Debug for JoinHandle<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JoinHandle").field("thread", self.thread()).finish_non_exhaustive()
-    }
-}
-
-/// A reference to a thread, green or not: its id, its name, and waking it. It may be kept after the thread's
-/// end.
-///
-/// ```
-/// let main = runtime::thread::current();
-/// runtime::spawn(move || main.unpark());
-/// runtime::thread::park();
-/// ```
-#[derive(Clone)]
-#[repr(transparent)]
-pub struct Thread(GHandle);
-
-impl Thread {
-    pub(crate) fn from_handle(handle: &GHandle) -> &Thread {
-        // SAFETY: `Thread` is `repr(transparent)` over `GHandle`, so both references have the same layout and
-        // lifetime.
-        unsafe { &*std::ptr::from_ref(handle).cast::<Thread>() }
-    }
-
-    /// Returns the thread's id, which no other thread of this process ever has, green or not.
-    ///
-    /// ```
-    /// let (a, b) = (runtime::spawn(|| ()), runtime::spawn(|| ()));
-    /// assert_ne!(a.thread().id(), b.thread().id());
-    /// ```
-    pub fn id(&self) -> ThreadId {
-        ThreadId(NonZeroU64::new(id_of(&self.0)).expect("ids begin at 1"))
-    }
-
-    /// Returns the thread's name, or `None` if it has none. The name of a plain OS thread is that of `std`.
-    ///
-    /// ```
-    /// assert_eq!(runtime::spawn(|| ()).thread().name(), None);
-    /// ```
-    pub fn name(&self) -> Option<&str> {
-        self.0.name()
-    }
-
-    /// Makes the thread's current [`park`] return, or its next one. Does nothing if the thread has ended.
-    ///
-    /// It may be called anywhere and at any time. It never waits.
-    ///
-    /// ```
-    /// let thread = runtime::spawn(runtime::thread::park);
-    /// thread.thread().unpark();
-    /// thread.join().unwrap();
-    /// ```
-    pub fn unpark(&self) {
-        crate::point_in_drop();
-        self.0.unpark();
-    }
-}
-
-impl fmt::Debug for Thread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Thread").field("id", &self.id()).field("name", &self.name()).finish_non_exhaustive()
-    }
-}
-
-/// Formats the thread for lines of a log, as dumps do: `'parser'` if it has a name, else its id, such as
-/// `green thread 7`. A plain OS thread without a name is `thread 7`.
-///
-/// ```
-/// use runtime::thread::{Builder, current};
-/// let parser = Builder::new().name("parser".into()).spawn(|| current().to_string())?;
-/// assert_eq!(parser.join().unwrap(), "'parser'");
-/// assert!(runtime::block_on(|| current().to_string()).starts_with("green thread "));
-/// # std::io::Result::Ok(())
-/// ```
-impl fmt::Display for Thread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.name() {
-            Some(name) => write!(f, "'{}'", name.escape_debug()),
-            None => write!(f, "{}thread {}", if self.0.is_green() { "green " } else { "" }, id_of(&self.0)),
-        }
-    }
-}
-
-/// Returns the id of a thread as users see it: that of a green thread of a simulation is its number there.
-pub(crate) fn id_of(thread: &GHandle) -> u64 {
-    #[cfg(feature = "sim")]
-    return sched::simulation::shown(thread.id());
-    #[cfg(not(feature = "sim"))]
-    thread.id()
-}
-
-/// The id of a thread, green or not. Ids are never used again while the process lives, but each
-/// simulation (feature `sim`) numbers its green threads from 1 on.
-///
-/// ```
-/// let id = runtime::thread::current().id();
-/// assert_eq!(id, runtime::thread::current().id());
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ThreadId(NonZeroU64);
-
-impl ThreadId {
-    /// Returns the id as a number, as [dumps](mod@crate::dump) show it.
-    ///
-    /// ```
-    /// let one = runtime::thread::current().id();
-    /// let other = runtime::block_on(|| runtime::thread::current().id());
-    /// assert_ne!(one.as_u64(), other.as_u64());
-    /// ```
-    pub fn as_u64(self) -> NonZeroU64 {
-        self.0
     }
 }
 

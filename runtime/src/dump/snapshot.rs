@@ -6,14 +6,15 @@ use std::io::{self, Write};
 use std::panic::Location;
 use std::time::Duration;
 
-use sched::sync::Mutex;
 use sched::{Awaited, Does, Sched, SeenThread, StackCopy, Why};
 
 use crate::metrics::hogs::{self, HogPlace};
 
-use super::stacks::Stacks;
 use super::{Deadlock, Frame};
-use super::{deadlock, frame, groups, text, tree};
+use super::{deadlock, groups, text, tree};
+use crate::stacks::frame;
+use crate::stacks::kept::KEPT;
+use crate::stacks::walk::Stacks;
 
 /// What each green thread of the process did at the moment of a look.
 ///
@@ -317,24 +318,6 @@ fn rest_between_looks() {
     if !crate::in_simulation() {
         std::thread::sleep(BETWEEN_LOOKS);
     }
-}
-
-/// Locked during a look: a second look would miss what the first one holds at that moment.
-static KEPT: Mutex<Option<Stacks>> = Mutex::new(None);
-
-/// Returns the addresses on the stack of a green thread on its OS thread, the innermost first. `interrupted`
-/// says that it was interrupted.
-pub(crate) fn addresses_now(copy: &StackCopy, interrupted: bool) -> Box<[usize]> {
-    let mut kept = KEPT.lock();
-    Stacks::of_now(&mut kept).map(|stacks| stacks.addresses_of(copy, interrupted)).unwrap_or_default()
-}
-
-/// Returns the frames at the addresses of a stack. The first call reads the debug information of the program,
-/// which takes time and memory.
-pub(crate) fn frames_at(addresses: &[usize]) -> Vec<Frame> {
-    let mut kept = KEPT.lock();
-    let Some(stacks) = Stacks::of_now(&mut kept).filter(|_| !addresses.is_empty()) else { return Vec::new() };
-    frame::without_ours(stacks.frames(addresses))
 }
 
 /// Returns copies of the stacks of the green threads that run, wait in place or are blocked, and whether each

@@ -15,7 +15,8 @@ pub use sched::LateWake;
 
 use super::Rescue;
 use crate::bounded::places_of;
-use crate::dump::{Frame, addresses_now, frames_at};
+use crate::stacks::frame::Frame;
+use crate::stacks::kept::{addresses_now, frames_at};
 
 /// A green thread that has kept its P until the P was taken from it.
 #[derive(Clone, Debug)]

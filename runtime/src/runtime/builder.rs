@@ -731,7 +731,7 @@ impl Builder {
                 || environment::switch("RUNTIME_AWAIT_STACKS"),
                 || false,
             )?
-            .then(crate::dump::take_of_spawner)
+            .then(crate::stacks::walk::take_of_spawner)
             .flatten(),
             strict: migration == Migration::BeforeStart,
             own_locals: thread_locals == ThreadLocals::OfGreenThread,
@@ -763,7 +763,7 @@ fn start_default(builder: Builder) -> io::Result<bool> {
 /// taken.
 fn spawn_stacks(every: usize) -> Option<SpawnStacks> {
     let every = NonZeroU32::new(u32::try_from(every).ok()?)?;
-    crate::dump::take_of_spawner().map(|take| SpawnStacks { every, take })
+    crate::stacks::walk::take_of_spawner().map(|take| SpawnStacks { every, take })
 }
 
 /// Returns the setting of the program if there is one, else that of the environment, else the default.

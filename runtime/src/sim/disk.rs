@@ -44,6 +44,7 @@ use super::network::Network;
 use super::random::Random;
 use super::schedule::Fault;
 use super::world::World;
+use crate::sim::errors::error;
 use tree::Disk;
 
 /// The disks of one simulation.
@@ -102,15 +103,6 @@ fn pass(time: Duration) {
         crate::point();
         Waiting::begin_for(Why::Sleep, Cancel::Waits).park_until(deadline);
     }
-}
-
-fn error(number: i32) -> io::Error {
-    io::Error::from_raw_os_error(number)
-}
-
-/// Returns an error that names what a simulated disk cannot do.
-fn unsupported(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, format!("a simulated disk has no {what}"))
 }
 
 impl Disks {

@@ -160,10 +160,6 @@ pub(crate) fn look_up(host: &str, port: u16) -> Option<io::Result<vec::IntoIter<
     Some(found.map(|ips| ips.into_iter().map(|ip| SocketAddr::new(ip, port)).collect::<Vec<_>>().into_iter()))
 }
 
-fn error(number: i32) -> io::Error {
-    io::Error::from_raw_os_error(number)
-}
-
 impl Network {
     pub(super) fn new(now: u64, seed: u64, limits: &Limits) -> Arc<Network> {
         let Limits { faults, replay, .. } = limits;

@@ -52,7 +52,7 @@ fn line() -> Option<String> {
         return None;
     }
     let thread = super::current();
-    let mut line = format!("green thread {}", super::id_of(&thread.0));
+    let mut line = format!("green thread {}", crate::handles::thread::id_of(&thread.0));
     // Writing to a string does not fail.
     if let Some(name) = thread.name() {
         let _ = write!(line, " '{}'", name.escape_debug());

@@ -11,7 +11,8 @@ use sched::simulation;
 use super::file::{File, Flags};
 use super::metadata::{Stat, metadata_of};
 use super::tree::{Disk, Kind};
-use super::{Wrong, error, here};
+use super::{Wrong, here};
+use crate::sim::errors::error;
 
 /// Calls `f` with the disk of the caller's node, or fails as the seed decides.
 fn on<T>(f: impl FnOnce(&mut Disk) -> io::Result<T>) -> Option<io::Result<T>> {

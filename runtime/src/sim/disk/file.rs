@@ -13,7 +13,8 @@ use sched::sync::Mutex;
 
 use super::metadata::{Stat, metadata_of};
 use super::tree::{Disk, Inode, Kind};
-use super::{Disks, Wrong, error, unsupported};
+use super::{Disks, Wrong};
+use crate::sim::errors::{error, unsupported};
 
 /// The longest file.
 const MOST_BYTES: u64 = 1 << 30;

@@ -10,7 +10,7 @@ use std::fs::Metadata;
 use std::io;
 
 use super::tree::{Inode, Kind};
-use super::unsupported;
+use crate::sim::errors::unsupported;
 
 const NS_PER_S: u64 = 1_000_000_000;
 

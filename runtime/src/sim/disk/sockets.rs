@@ -3,8 +3,9 @@
 use std::io;
 use std::path::Path;
 
+use super::Disks;
 use super::tree::Kind;
-use super::{Disks, error};
+use crate::sim::errors::error;
 
 impl Disks {
     /// Makes the name of a socket of `node`. Returns the number of the name's inode.

@@ -9,8 +9,8 @@ use super::super::network::Decisions;
 use super::super::schedule::Fault;
 use super::changes::{Change, Changes, Synced};
 use super::content::{Content, Loss};
-use super::error;
 use super::locks::Locks;
+use crate::sim::errors::error;
 
 /// The number of the root.
 const ROOT: u64 = 1;

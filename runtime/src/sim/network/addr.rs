@@ -1,12 +1,11 @@
 //! Addresses of simulated sockets: those of the internet, and those of Unix sockets.
 
+use crate::sim::errors::error;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::SocketAddr as UnixAddr;
-
-use super::error;
 
 /// An address of either family.
 #[derive(Clone, Debug)]

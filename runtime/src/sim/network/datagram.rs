@@ -8,7 +8,8 @@ use std::os::unix::net::SocketAddr;
 use super::addr::Addr;
 use super::inbox::Inbox;
 use super::unix::Name;
-use super::{Kind, NetworkState, error};
+use super::{Kind, NetworkState};
+use crate::sim::errors::error;
 
 /// The longest queue to which a socket may send that is not the receiver's peer, as in Linux
 /// (`net.unix.max_dgram_qlen`, and one).

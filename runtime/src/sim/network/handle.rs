@@ -11,7 +11,8 @@ use netpoll::source::{Interest, Registry, Source, Token};
 use sched::simulation;
 
 use super::tcp::Options;
-use super::{Network, NetworkState, error, here, udp};
+use super::{Network, NetworkState, here, udp};
+use crate::sim::errors::error;
 
 /// An open socket. Dropping it closes it.
 struct Handle {

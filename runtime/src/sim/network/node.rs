@@ -1,10 +1,9 @@
 //! The nodes of a simulated network: their names, addresses and ports.
 
+use crate::sim::errors::error;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-
-use super::error;
 
 /// The address of the main node, and the first of those that are given out.
 const FIRST_IP: u32 = u32::from_be_bytes([192, 168, 0, 1]);

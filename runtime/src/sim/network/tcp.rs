@@ -20,7 +20,8 @@ use std::net::{Shutdown, SocketAddr};
 use super::addr::Addr;
 use super::link::{Body, Link, Packet};
 use super::node::{Protocol, Route};
-use super::{At, Event, Kind, NetworkState, error};
+use super::{At, Event, Kind, NetworkState};
+use crate::sim::errors::error;
 
 /// How many bytes may be on the way, or not yet read.
 const WINDOW: usize = 256 << 10;

@@ -6,7 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use super::inbox::Inbox;
 use super::link::{Body, Link, Packet};
 use super::node::Protocol;
-use super::{Kind, NetworkState, error};
+use super::{Kind, NetworkState};
+use crate::sim::errors::error;
 
 /// The most bytes of a datagram over IPv4.
 const LONGEST: usize = 65_507;

@@ -11,8 +11,9 @@ use std::os::unix::net::SocketAddr;
 
 use super::addr::Addr;
 use super::tcp::{Listener, Phase, Stream};
-use super::{Kind, Network, NetworkState, error};
+use super::{Kind, Network, NetworkState};
 use crate::sim::disk;
+use crate::sim::errors::error;
 
 /// The names of all nodes.
 #[derive(Debug, Default)]

@@ -10,7 +10,8 @@ use netpoll::source::{Interest, Registry, Source, Token};
 use sched::simulation;
 
 use super::super::unix::Type;
-use super::{Handle, NetworkState, Readiness, StreamIo, error, here};
+use super::{Handle, NetworkState, Readiness, StreamIo, here};
+use crate::sim::errors::error;
 
 /// A simulated Unix stream.
 pub(crate) struct UnixStream(Handle);

@@ -5,7 +5,7 @@ use sched::StackCopy;
 use super::frame::Frame;
 
 /// There is none here.
-pub(super) enum Stacks {}
+pub(crate) enum Stacks {}
 
 /// Takes the stacks of spawners: not here.
 pub(crate) fn take_of_spawner() -> Option<fn() -> Box<[usize]>> {
@@ -13,19 +13,19 @@ pub(crate) fn take_of_spawner() -> Option<fn() -> Box<[usize]>> {
 }
 
 impl Stacks {
-    pub(super) fn of_now(kept: &mut Option<Stacks>) -> Option<&mut Stacks> {
+    pub(crate) fn of_now(kept: &mut Option<Stacks>) -> Option<&mut Stacks> {
         kept.as_mut()
     }
 
-    pub(super) fn addresses(&mut self, _copy: &StackCopy) -> Box<[usize]> {
+    pub(crate) fn addresses(&mut self, _copy: &StackCopy) -> Box<[usize]> {
         match *self {}
     }
 
-    pub(super) fn addresses_of(&mut self, _copy: &StackCopy, _interrupted: bool) -> Box<[usize]> {
+    pub(crate) fn addresses_of(&mut self, _copy: &StackCopy, _interrupted: bool) -> Box<[usize]> {
         match *self {}
     }
 
-    pub(super) fn frames(&mut self, _addresses: &[usize]) -> Vec<Frame> {
+    pub(crate) fn frames(&mut self, _addresses: &[usize]) -> Vec<Frame> {
         match *self {}
     }
 }

@@ -39,7 +39,7 @@ const ROOTS: [&str; 6] =
 /// Returns `frames`, innermost first, without those of the runtime, and without those of std that the runtime
 /// calls or that call the runtime. The first frame left is the user's. If no frame is the user's, returns the
 /// function of this crate that was spawned.
-pub(super) fn without_ours(frames: Vec<Frame>) -> Vec<Frame> {
+pub(crate) fn without_ours(frames: Vec<Frame>) -> Vec<Frame> {
     let is_users = |frame: &Frame| Owner::of(frame) == Owner::User;
     let Some(first) = frames.iter().position(is_users) else { return spawned(frames) };
     let last = frames.iter().rposition(is_users).unwrap_or(first);

@@ -6,7 +6,9 @@ use std::error::Error;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use super::{Cancelled, ThreadId};
+use sched::Cancelled;
+
+use super::ThreadId;
 
 /// Why a green thread has no result: it panicked, or it was cancelled.
 ///
@@ -39,7 +41,7 @@ enum Why {
 
 impl JoinError {
     /// Returns the error of the green thread `thread`, which ended with `payload`.
-    pub(super) fn of(thread: ThreadId, payload: Box<dyn Any + Send>) -> JoinError {
+    pub(crate) fn of(thread: ThreadId, payload: Box<dyn Any + Send>) -> JoinError {
         JoinError { thread: Some(thread), ..JoinError::from(payload) }
     }
 
