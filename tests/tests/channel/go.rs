@@ -5,20 +5,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use runtime::channel::{Receiver, Sender, bounded, never, unbounded};
+use runtime::dump::{Snapshot, State};
 use runtime::{select, spawn, yield_now};
 use tests::channels::{A_WHILE, KINDS, Kind, start};
 use tests::crowd::in_each;
 use tests::{Random, on};
 
-/// Runs `f` in a green thread on a single P. Returns `true` if `f` has not returned after many yields.
+/// Runs `f` in a green thread. Returns `true` if `f` waits, and `false` if `f` returns.
 fn waits(f: impl FnOnce() + Send + 'static) -> bool {
     let thread = spawn(f);
-    for _ in 0..50 {
+    let id = thread.thread().id().as_u64().get();
+    let is_parked = || {
+        let snapshot = Snapshot::take().unwrap();
+        snapshot.green_threads.iter().any(|seen| seen.id == id && seen.state == State::Waiting)
+    };
+    while !thread.is_finished() {
+        if is_parked() {
+            thread.cancel();
+            return true;
+        }
         yield_now();
     }
-    let waits = !thread.is_finished();
-    thread.cancel();
-    waits
+    false
 }
 
 #[test]

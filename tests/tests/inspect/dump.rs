@@ -134,10 +134,10 @@ fn running_and_ready_threads_of_all_runtimes() {
         let there = other.spawn(thread::park);
         let text = dumped();
         assert!(text.lines().any(|line| line.contains(": running, spawned at ")), "{text}");
-        assert!(
-            text.lines().any(|line| line.contains("'ready': ready to run")) || ready.is_finished(),
-            "{text}"
-        );
+        // On a busy machine sysmon may have taken this P, and another OS thread runs it.
+        let is_there =
+            |line: &str| line.contains("'ready': ready to run") || line.contains("'ready': running");
+        assert!(text.lines().any(is_there) || ready.is_finished(), "{text}");
         wait_until("the thread of the other runtime is in the dump", || {
             dumped().lines().any(|line| line.contains("an unpark") && line.contains(file!()))
         });
