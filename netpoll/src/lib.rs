@@ -117,10 +117,8 @@ pub use waiter::{Direction, Waiter};
 pub use desc::{Attempt, PollDesc};
 #[cfg(all(feature = "foreign", target_os = "linux", not(loom)))]
 pub use foreign::{Foreign, Station};
-#[cfg(all(feature = "sim", not(loom)))]
-pub use poller::Report;
 #[cfg(not(loom))]
-pub use poller::{Counters, Netpoll, Turn};
+pub use poller::{Counters, Netpoll, Report, Turn};
 
 /// The sockets that can be registered: non-blocking, and otherwise as in `std`.
 #[cfg(not(loom))]
@@ -144,7 +142,6 @@ pub mod source {
     pub use mio::unix::SourceFd;
     /// What a source of the user's own is registered with. Its events come by
     /// [`Netpoll::report`](crate::Netpoll::report).
-    #[cfg(feature = "sim")]
     pub use mio::{Interest, Registry, Token};
 
     #[cfg(unix)]

@@ -91,7 +91,6 @@ struct Counts {
 }
 
 /// An event of a source that no system knows.
-#[cfg(feature = "sim")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
     /// With what the source was registered.
@@ -194,7 +193,6 @@ impl Netpoll {
 
     /// Reports events of sources that no system knows, and adds the woken waiters to `ready`. No such source
     /// is dropped meanwhile. *Runs on: any thread.*
-    #[cfg(feature = "sim")]
     pub fn report(&self, events: &[Report], ready: &mut Vec<Waiter>) {
         for event in events {
             let what = What { read: event.read, write: event.write, unreported: true };

@@ -34,7 +34,6 @@ pub(crate) fn places(n: usize) -> sched::Attached {
 /// runtime's places are taken. A plain OS thread only calls `f`; for a green thread of a simulation that
 /// takes simulated time.
 pub(crate) fn bounded<T>(f: impl FnOnce() -> T) -> T {
-    #[cfg(feature = "sim")]
     if sched::simulation::is_here() {
         return sched::simulation::block(f);
     }

@@ -9,7 +9,6 @@ mod groups;
 mod json;
 #[cfg(feature = "dump-pprof")]
 pub(crate) mod pprof;
-#[cfg(feature = "sim")]
 mod shown;
 mod snapshot;
 mod text;

@@ -374,24 +374,19 @@ where
 /// As [`point`], but never unwinds: for what destructors call.
 #[inline(always)]
 pub(crate) fn point_in_drop() {
-    #[cfg(feature = "sim")]
     sched::simulation::point_in_drop();
 }
 
 /// A point of choice of a simulation; see `sim`. Elsewhere it does nothing.
 #[inline(always)]
 pub(crate) fn point() {
-    #[cfg(feature = "sim")]
     sched::simulation::point();
 }
 
 /// Returns `true` if the caller is a green thread of a simulation.
 #[inline]
 pub(crate) fn in_simulation() -> bool {
-    #[cfg(feature = "sim")]
-    return sched::simulation::is_here();
-    #[cfg(not(feature = "sim"))]
-    false
+    sched::simulation::is_here()
 }
 
 /// The unit tests are a program of their own.

@@ -9,11 +9,9 @@ pub mod foreign;
 pub(crate) mod join;
 pub mod locals;
 pub(crate) mod mask;
-#[cfg(feature = "sim")]
 pub(crate) mod node;
 pub(crate) mod os_locals;
 pub mod park;
-#[cfg(feature = "sim")]
 pub(crate) mod point;
 pub mod revocable;
 pub mod sleep;

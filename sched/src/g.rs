@@ -152,7 +152,6 @@ pub(crate) struct G {
     /// `g/mask.rs`.
     masked: Cell<bool>,
     /// The node of a simulation to which the G belongs.
-    #[cfg(feature = "sim")]
     pub(crate) node: AtomicU32,
     /// What keeps the G from simply leaving its OS thread now: a set of [`POLLS`], [`PINNED`], [`CONTEXTS`]
     /// and [`CLAIMS`], and `SIMULATED`.
@@ -170,7 +169,6 @@ const CLAIMS: u8 = 8;
 
 /// In `G::keeps`: the G may belong to a simulation (`run/simulation.rs`). Its yields and parks take the way
 /// of Gs that are kept, where the simulation is told. So other Gs pay nothing for simulations there.
-#[cfg(feature = "sim")]
 pub(crate) const SIMULATED: u8 = 16;
 
 /// In `G::waits_for`: the wait has a deadline.
@@ -230,7 +228,6 @@ impl G {
             waits_for: AtomicU8::new(Why::Something as u8),
             drives: Cell::new(false),
             masked: Cell::new(false),
-            #[cfg(feature = "sim")]
             node: AtomicU32::new(0),
             keeps: Cell::new(0),
         }
@@ -258,7 +255,6 @@ impl G {
         self.timer_lent.store(false, Ordering::Relaxed);
         self.drives.set(false);
         self.masked.set(false);
-        #[cfg(feature = "sim")]
         self.node.store(0, Ordering::Relaxed);
         self.keeps.set(contexts::keeps_of_new());
     }

@@ -351,7 +351,7 @@ mod watch {
 }
 
 /// Schedulers whose choices are made by a simulation.
-#[cfg(all(feature = "sim", not(loom)))]
+#[cfg(not(loom))]
 pub mod simulation {
     pub use crate::api::node::gs_of;
     pub use crate::api::point::{point, point_in_drop, unwind_at_end};

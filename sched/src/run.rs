@@ -21,9 +21,7 @@ mod resize;
 pub(crate) mod roaming;
 mod run_loop;
 pub(crate) mod sched;
-#[cfg(feature = "sim")]
 mod simulated;
-#[cfg(feature = "sim")]
 pub(crate) mod simulation;
 mod stack_supply;
 #[cfg(all(feature = "interpose", target_os = "linux"))]

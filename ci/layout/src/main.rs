@@ -59,7 +59,7 @@ const BOUNDS: &[Bounds] = &[
         circle_of_rooms: 2,
         circle_in_room: 0,
         circle_with_methods: 2,
-        features: 25,
+        features: 21,
     },
     Bounds {
         folder: "sched",
@@ -69,7 +69,7 @@ const BOUNDS: &[Bounds] = &[
         circle_of_rooms: 5,
         circle_in_room: 6,
         circle_with_methods: 69,
-        features: 85,
+        features: 42,
     },
     Bounds {
         folder: "sysmon",
@@ -89,7 +89,7 @@ const BOUNDS: &[Bounds] = &[
         circle_of_rooms: 12,
         circle_in_room: 13,
         circle_with_methods: 67,
-        features: 130,
+        features: 115,
     },
 ];
 

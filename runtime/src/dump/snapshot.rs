@@ -397,7 +397,6 @@ impl Snapshot {
         };
         let stacks = stacks.into_iter().map(frames).collect();
         let mut snapshot = Snapshot { green_threads: threads, stacks, plain_threads, ..Snapshot::default() };
-        #[cfg(feature = "sim")]
         snapshot.show_ids_of_simulation();
         snapshot.set_scopes();
         snapshot.set_readers();

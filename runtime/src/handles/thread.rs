@@ -88,10 +88,7 @@ impl fmt::Display for Thread {
 
 /// Returns the id of a thread as users see it: that of a green thread of a simulation is its number there.
 pub(crate) fn id_of(thread: &GHandle) -> u64 {
-    #[cfg(feature = "sim")]
-    return sched::simulation::shown(thread.id());
-    #[cfg(not(feature = "sim"))]
-    thread.id()
+    sched::simulation::shown(thread.id())
 }
 
 /// The id of a thread, green or not. Ids are never used again while the process lives, but each

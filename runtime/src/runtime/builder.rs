@@ -59,7 +59,6 @@ pub struct Builder {
     migration: Option<Migration>,
     thread_locals: Option<ThreadLocals>,
     tokio: Option<bool>,
-    #[cfg(feature = "sim")]
     simulation: Option<Arc<dyn sched::simulation::Simulation>>,
 }
 
@@ -638,14 +637,10 @@ impl Builder {
     }
 
     fn is_simulated(&self) -> bool {
-        #[cfg(feature = "sim")]
-        return self.simulation.is_some();
-        #[cfg(not(feature = "sim"))]
-        false
+        self.simulation.is_some()
     }
 
     /// Starts a runtime whose choices `simulation` makes.
-    #[cfg(feature = "sim")]
     #[allow(dead_code, reason = "not used where simulations do not work")]
     pub(crate) fn build_simulated(
         mut self,
@@ -736,7 +731,6 @@ impl Builder {
             strict: migration == Migration::BeforeStart,
             own_locals: thread_locals == ThreadLocals::OfGreenThread,
             around_thread: around_thread(self.tokio)?,
-            #[cfg(feature = "sim")]
             simulation: self.simulation,
             attached: bounded::places(blocking_threads),
         })

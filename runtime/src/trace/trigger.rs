@@ -126,7 +126,6 @@ fn pull(trigger: Trigger) {
 /// Waits until the traces of earlier triggers are written, for [`BOUND`] at most. The process may end next.
 /// The wait holds no P. A simulation does not wait: the writer is outside of it.
 pub(crate) fn wait_until_written() {
-    #[cfg(feature = "sim")]
     if sched::simulation::is_here() {
         return;
     }

@@ -34,7 +34,6 @@ impl GHandle {
     }
 
     /// Returns a handle of `g` if it has not ended, or if other handles exist.
-    #[cfg(feature = "sim")]
     pub(crate) fn of_living(g: GRef) -> Option<GHandle> {
         (g.is_green() && g.life.try_retain()).then(|| GHandle(g))
     }

@@ -373,7 +373,6 @@ pub fn yield_now() {
 /// Yields where the caller may not simply leave its OS thread, or belongs to a simulation.
 #[cold]
 fn yield_kept(entered: boundary::Entered) {
-    #[cfg(feature = "sim")]
     if crate::run::simulation::yields() {
         // The unwind is user code.
         drop(entered);
@@ -453,7 +452,6 @@ impl Blocking {
         sched.end_roaming(m);
         if let Some(held) = entered.held() {
             held.notes(Kind::Blocking, g.id(), 0);
-            #[cfg(feature = "sim")]
             // All Gs of a simulation run on one M.
             let gives = if sched.is_simulated() { Gives::IfItLasts } else { gives };
             let hands_off = match gives {

@@ -8,7 +8,6 @@ use std::ptr;
 use std::sync::Arc;
 
 use crate::api::join::Join;
-#[cfg(feature = "sim")]
 use crate::api::point::{point_in_drop, unwind_at_end};
 use crate::g::payload::put;
 use crate::g::{G, GRef, Status, table};
@@ -18,7 +17,6 @@ use crate::run::boundary::{Entered, enter};
 use crate::run::contexts;
 use crate::run::latency::look_at_spawn;
 use crate::run::sched::Sched;
-#[cfg(feature = "sim")]
 use crate::run::simulation;
 use crate::run::task::{After, Closure, Polled, Work};
 use crate::stack::ALLOWED_STACK_BYTES;
@@ -183,21 +181,18 @@ fn spawn_heir(
     needs: Needs,
     init: impl FnOnce(GRef),
 ) -> io::Result<GRef> {
-    #[cfg(feature = "sim")]
     let (entered, simulated) = before_spawn(entered);
     let (entered, inherited) = contexts::inherit_here(parent, entered);
     let init = |child: GRef| {
         if let Some(inherited) = inherited {
             inherited.give(child);
         }
-        #[cfg(feature = "sim")]
         if simulated {
             simulation::begin_g(Some(parent), child);
         }
         init(child);
     };
     let spawned = spawn_alone(entered, spec, needs, init);
-    #[cfg(feature = "sim")]
     if simulated {
         // Never unwinds: a green thread that borrows from the caller has a handle only when this function has
         // returned.
@@ -208,7 +203,6 @@ fn spawn_heir(
 
 /// Returns `true` if the caller belongs to a simulation. When that ends, a cancelled caller unwinds from
 /// here.
-#[cfg(feature = "sim")]
 fn before_spawn(entered: Entered) -> (Entered, bool) {
     if !entered.m().sched().is_simulated() {
         return (entered, false);
@@ -270,7 +264,6 @@ fn spawn_from_outside(
     if let Some(inherited) = inherited {
         inherited.give(g);
     }
-    #[cfg(feature = "sim")]
     if sched.is_simulated() {
         simulation::begin_g(None, g);
     }

@@ -78,7 +78,6 @@ impl BlockOnCalls {
     }
 
     /// Returns `true` if each thread in `block_on` has recorded the green thread that it waits for.
-    #[cfg(feature = "sim")]
     pub(crate) fn are_recorded(&self) -> bool {
         // Relaxed: the caller asks again. A thread that the count has but the list has not is about to record
         // its green thread.

@@ -91,7 +91,6 @@ impl Sched {
     /// Returns when the M in the netpoller is to wake up and look for a deadlock, or `NEVER`. *Runs on: that
     /// M, or an M that has just given its P up.*
     pub(crate) fn look_for_deadlock_at(&self) -> u64 {
-        #[cfg(feature = "sim")]
         if self.is_simulated() {
             return clock::NEVER;
         }

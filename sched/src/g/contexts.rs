@@ -132,7 +132,6 @@ pub(crate) fn mark_new(keeps: u8) {
 }
 
 /// Ends `mark_new`.
-#[cfg(feature = "sim")]
 pub(crate) fn unmark_new(keeps: u8) {
     // Relaxed: as in `mark_new`. A G that is marked without need only takes a longer way.
     KEEPS_OF_NEW.fetch_and(!keeps, Ordering::Relaxed);

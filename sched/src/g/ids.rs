@@ -38,12 +38,9 @@ pub(crate) fn take(n: u64) -> u64 {
     NEXT.fetch_add(n, Ordering::Relaxed)
 }
 
-#[cfg(feature = "sim")]
 pub(crate) use simulated::OfSimulation;
-#[cfg(feature = "sim")]
 pub use simulated::shown;
 
-#[cfg(feature = "sim")]
 mod simulated {
     use super::*;
 

@@ -292,7 +292,6 @@ impl Keeps {
     /// - A closure that unwinds waits in place, so that no hog delays it. If Gs are bound to `m`, it waits at
     ///   home, because its destructor may wait for one of them.
     fn of(g: GRef, m: OwnM<'_>) -> Self {
-        #[cfg(feature = "sim")]
         if m.sched().is_simulated() {
             // All Gs of a simulation run on one M.
             let free = !g.must_stay_on_thread() && !std::thread::panicking();

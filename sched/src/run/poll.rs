@@ -102,7 +102,6 @@ impl Sched {
     pub(crate) fn ensure_watcher(&self, held: Held<'_>) {
         let all = held.own().is_uncovered();
         held.own().set_covered();
-        #[cfg(feature = "sim")]
         if self.is_simulated() {
             return;
         }
@@ -144,7 +143,6 @@ impl Sched {
     /// Makes sure that a timer for `when` is watched; its adder runs on afterwards (Go: `wakeNetPoller`).
     /// *Runs on: any thread.*
     pub(crate) fn timer_was_added(&self, when: u64) {
-        #[cfg(feature = "sim")]
         if self.is_simulated() {
             return;
         }

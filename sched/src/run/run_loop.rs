@@ -24,12 +24,7 @@ pub(crate) const GLOBAL_FIRST: u32 = 61;
 impl Sched {
     /// Runs Gs until the M is to end. *Runs on: `m`, on its own stack.*
     pub(crate) fn run_m(&self, m: OwnM<'_>) {
-        #[cfg(feature = "sim")]
         while let Some(g) = self.chosen_g(m).or_else(|| self.find_runnable(m)) {
-            self.run(m, g);
-        }
-        #[cfg(not(feature = "sim"))]
-        while let Some(g) = self.find_runnable(m) {
             self.run(m, g);
         }
     }

@@ -81,7 +81,6 @@ pub struct Config {
     /// thread-locals of a closure that has its own, too, before its first line.
     pub around_thread: Option<Around>,
     /// What makes the scheduler's choices, in a simulation.
-    #[cfg(feature = "sim")]
     pub simulation: Option<Arc<dyn crate::run::simulation::Simulation>>,
     /// A value that belongs to the maker of the scheduler. The scheduler only keeps it.
     pub attached: Attached,
@@ -118,7 +117,6 @@ pub struct Sched {
     pub(crate) sysmon: CachePadded<Sysmon>,
     pub(crate) closing: CachePadded<Closing>,
     pub(crate) coros: CachePadded<Coros>,
-    #[cfg(feature = "sim")]
     pub(crate) simulated: Option<crate::run::simulation::Simulated>,
     pub(crate) lead: WakeLatency,
     pub(crate) latency: Latency,
@@ -171,7 +169,6 @@ impl Sched {
             sysmon: Sysmon::new().into(),
             closing: CachePadded::default(),
             coros: coros.into(),
-            #[cfg(feature = "sim")]
             simulated: config.simulation.clone().map(crate::run::simulation::Simulated::new),
             lead: WakeLatency::new(),
             latency: Latency::new(config.measure_all),
@@ -277,8 +274,7 @@ impl Sched {
     #[cold]
     #[inline(never)]
     pub(crate) fn take_ids(&self, n: u64) -> u64 {
-        #[cfg(feature = "sim")]
-        if let Some(simulated) = &self.simulated {
+        if let Some(simulated) = self.simulated() {
             return simulated.ids.take(n);
         }
         ids::take(n)

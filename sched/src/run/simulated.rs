@@ -24,7 +24,7 @@ use crate::m::OwnM;
 use crate::p::Held;
 use crate::p::event::By;
 use crate::run::sched::Sched;
-use crate::run::simulation::{Phase, Ready, Simulated};
+use crate::run::simulation::{IS_BUILT, Phase, Ready, Simulated};
 
 impl Simulated {
     /// Returns what the clock of the timers shows. *Runs on: an M of the simulation.*
@@ -91,7 +91,7 @@ impl Sched {
     /// rest, to end, or to get its P first.
     #[inline(always)]
     pub(crate) fn chosen_g(&self, m: OwnM<'_>) -> Option<GRef> {
-        self.simulated.as_ref().and_then(|simulated| self.choose_for(simulated, m))
+        self.simulated().and_then(|simulated| self.choose_for(simulated, m))
     }
 
     // Apart, so that the loop of other schedulers is compiled as without simulations.
@@ -184,9 +184,16 @@ impl Sched {
         self.global.append(self.woken_gs(&mut ready));
     }
 
+    /// Returns what a simulated scheduler keeps; `None` if this is none. Without the feature the compiler
+    /// knows that, and leaves out what follows from it.
+    #[inline(always)]
+    pub(crate) fn simulated(&self) -> Option<&Simulated> {
+        if IS_BUILT { self.simulated.as_ref() } else { None }
+    }
+
     /// Returns `true` if this is a simulated scheduler.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn is_simulated(&self) -> bool {
-        self.simulated.is_some()
+        self.simulated().is_some()
     }
 }

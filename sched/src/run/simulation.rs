@@ -58,6 +58,10 @@ pub trait Simulation: Send + Sync + UnwindSafe + RefUnwindSafe + fmt::Debug {
     fn escape(&self, what: &str);
 }
 
+/// True with the feature `sim`. Without it there is no simulated scheduler, and the compiler leaves out all
+/// that asks for one.
+pub(crate) const IS_BUILT: bool = cfg!(feature = "sim");
+
 /// How far a simulation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -101,14 +105,14 @@ pub fn is_here() -> bool {
 #[inline(always)]
 pub(crate) fn is_anywhere() -> bool {
     // Relaxed: a thread of a simulated scheduler sees the count, because it was started later.
-    LIVING.load(Ordering::Relaxed) > 0
+    IS_BUILT && LIVING.load(Ordering::Relaxed) > 0
 }
 
 /// Returns `true` on an M of a simulated scheduler.
 #[cold]
 #[inline(never)]
 pub(crate) fn is_on_this_thread() -> bool {
-    on_m(|m| m.sched().simulated.is_some()).unwrap_or(false)
+    on_m(|m| m.sched().is_simulated()).unwrap_or(false)
 }
 
 /// Returns `true` if the code of a G of a simulation runs here, outside of the runtime.
@@ -124,13 +128,13 @@ pub fn with<T>(f: impl FnOnce(&dyn Simulation) -> T) -> Option<T> {
     if !is_anywhere() {
         return None;
     }
-    on_m(|m| m.sched().simulated.as_ref().map(|simulated| f(&*simulated.by))).flatten()
+    on_m(|m| m.sched().simulated().map(|simulated| f(&*simulated.by))).flatten()
 }
 
 /// Makes `call`, which blocks its OS thread, and lets its simulated time pass. *Runs on: a G of a
 /// simulation.*
 pub fn block<T>(call: impl FnOnce() -> T) -> T {
-    let by = on_m(|m| m.sched().simulated.as_ref().map(|simulated| simulated.by.clone())).flatten();
+    let by = on_m(|m| m.sched().simulated().map(|simulated| simulated.by.clone())).flatten();
     let (mut call, mut result) = (Some(call), None);
     by.expect("the caller is in a simulation").block(&mut || result = call.take().map(|call| call()));
     result.expect("the simulation makes the call")
@@ -168,7 +172,7 @@ pub(crate) fn begin_g(parent: Option<GRef>, child: GRef) {
 pub fn record_time() {
     on_m(|m| {
         let sched = m.sched();
-        sched.simulated.iter().for_each(|simulated| sched.record_simulated_time(simulated));
+        sched.simulated().iter().for_each(|simulated| sched.record_simulated_time(simulated));
     });
 }
 

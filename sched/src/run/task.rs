@@ -275,7 +275,6 @@ pub(crate) fn contain(f: impl FnOnce()) -> bool {
 
 /// Tells the simulation, if there is one, of a panic that no thread will see.
 fn tell_simulation(_payload: &(dyn Any + Send)) {
-    #[cfg(feature = "sim")]
     if !_payload.is::<Cancelled>() {
         crate::run::simulation::lost_panic(_payload);
     }

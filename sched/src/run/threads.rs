@@ -137,7 +137,6 @@ impl Sched {
     /// be pinned.*
     #[inline]
     pub(crate) fn begin_template(&self) {
-        #[cfg(feature = "sim")]
         if self.is_simulated() {
             return;
         }
@@ -332,7 +331,6 @@ pub(crate) mod tests {
             strict: false,
             own_locals: false,
             around_thread: None,
-            #[cfg(feature = "sim")]
             simulation: None,
             attached: Arc::new(()),
         }

@@ -119,8 +119,7 @@ impl Sched {
     #[inline(never)]
     fn next_at_once(&self, m: OwnM<'_>) -> Option<GRef> {
         // A simulation chooses by itself. With another runtime's budget the M is under its own thread-locals.
-        #[cfg(feature = "sim")]
-        if self.simulated.is_some() {
+        if self.is_simulated() {
             return None;
         }
         if cfg!(feature = "other-budget") {

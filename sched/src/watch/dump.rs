@@ -14,7 +14,6 @@ use crate::g::why::{Awaited, Why};
 use crate::g::{G, GRef, Status, table};
 use crate::m::activity::PARKS;
 use crate::m::os_thread;
-#[cfg(feature = "sim")]
 use crate::run::simulation;
 use crate::run::wake;
 use crate::stack::saved::StackCopy;
@@ -128,7 +127,6 @@ pub(super) fn look(g: GRef, copy: Option<&mut StackCopy>) -> Option<(Seen, bool)
     if !g.is_green() {
         return None;
     }
-    #[cfg(feature = "sim")]
     if !simulation::dump_includes(g) {
         return None;
     }
@@ -145,11 +143,8 @@ pub(super) fn look(g: GRef, copy: Option<&mut StackCopy>) -> Option<(Seen, bool)
 }
 
 /// Returns `false` if a thread other than that of a dump has to make `g` ready.
-fn may_hold(_g: GRef) -> bool {
-    #[cfg(feature = "sim")]
-    return simulation::may_hold(_g);
-    #[cfg(not(feature = "sim"))]
-    true
+fn may_hold(g: GRef) -> bool {
+    simulation::may_hold(g)
 }
 
 /// Copies the stack of `g` if it has one. *Runs on: the thread that holds `g`.*

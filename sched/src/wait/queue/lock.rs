@@ -97,7 +97,7 @@ impl<'l, S> Guard<'l, S> {
     }
 
     /// Calls `f` while the lock is free, and takes the lock again, also if `f` unwinds.
-    #[cfg(feature = "sim")]
+    #[cfg(not(loom))]
     #[inline(always)]
     pub fn unlocked(this: &mut Self, f: fn()) {
         // `this` itself stays here, so that a caller may keep it in registers.
@@ -173,7 +173,6 @@ impl Spin {
 
     /// Releases the lock, calls `f`, and takes the lock again. *Runs on: the holder, whose guard is borrowed
     /// mutably meanwhile.*
-    #[cfg(feature = "sim")]
     #[cold]
     #[inline(never)]
     fn unlocked(&self, f: fn()) {
