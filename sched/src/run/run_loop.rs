@@ -259,6 +259,7 @@ impl Sched {
         g.wait.commit()
     }
 
+    #[inline(always)]
     fn yielded(&self, m: OwnM<'_>, g: GRef) {
         g.set_status(Status::Runnable);
         match m.held() {
