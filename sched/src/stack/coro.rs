@@ -192,15 +192,19 @@ impl Coro {
     /// `g` has a coroutine, which this thread alone uses.
     #[inline]
     pub(crate) unsafe fn block_to_run(g: GRef, is_taken: impl FnOnce() -> bool) -> Option<Block> {
+        let coro = g.coro();
+        if coro.is_null() {
+            return None;
+        }
+        // References to the two fields alone: a signal handler of the profiler may read other fields meanwhile.
         // SAFETY: this contract.
-        let coro = unsafe { g.coro().as_mut()? };
-        let block = coro.block.as_mut()?;
-        let begins = coro.whose.get() == Whose::Undecided;
+        let (block, whose) = unsafe { ((*coro).block.as_mut()?, &(*coro).whose) };
+        let begins = whose.get() == Whose::Undecided;
         if begins {
             let owns = g.task().owns_locals || is_taken();
-            coro.whose.set(if owns { Whose::Own } else { Whose::OfM });
+            whose.set(if owns { Whose::Own } else { Whose::OfM });
         }
-        if coro.whose.get() == Whose::OfM {
+        if whose.get() == Whose::OfM {
             return None;
         }
         block.catch_up(begins);
@@ -214,10 +218,12 @@ impl Coro {
     /// `g` has a coroutine, which this thread alone uses, and no thread is in its block.
     #[inline(never)]
     pub(crate) unsafe fn renew_block(g: GRef) {
+        let coro = g.coro();
+        // As in `block_to_run`.
         // SAFETY: this contract.
-        let coro = unsafe { &mut *g.coro() };
-        if coro.whose.replace(Whose::Undecided) == Whose::Own {
-            coro.block.as_mut().into_iter().for_each(Block::renew);
+        let (block, whose) = unsafe { (&mut (*coro).block, &(*coro).whose) };
+        if whose.replace(Whose::Undecided) == Whose::Own {
+            block.as_mut().into_iter().for_each(Block::renew);
         }
     }
 
