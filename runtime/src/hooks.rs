@@ -20,6 +20,9 @@
 /// The page [`docs::interpose`](crate::docs::interpose) says which calls these are. It has an effect on Linux
 /// with glibc, on x86-64 and 64-bit Arm; elsewhere the line does nothing.
 ///
+/// On x86-64, set [`ThreadLocals::OfGreenThread`](crate::ThreadLocals::OfGreenThread) with it: without that,
+/// green threads that share an OS thread are one thread to std's channels.
+///
 /// With `runtime::interpose!(sim)` the program can run [simulations](mod@crate::sim), too: it stands for this
 /// line and [`sim!`](macro@crate::sim), which cannot stand beside each other.
 ///

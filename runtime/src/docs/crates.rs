@@ -71,18 +71,24 @@
 //!
 //! What the pool itself waits by counts as much. Without `interpose`, a green thread that waits in a std
 //! channel or a std lock blocks its OS thread without telling: each query then blocks twice, for its
-//! connection and for its reply. The system does the same work for it as for OS threads, and sysmon and the
-//! hand-over of Ps come on top. In a [`channel`](crate::channel) of this crate the first wait parks. 100 and
-//! 1,000 threads with 20 connections of the crate redis, on two processors (26 November 2026), as shares of
-//! OS threads with the same pool, in two runs:
+//! connection and for its reply. In a [`channel`](crate::channel) of this crate the first wait parks, and
+//! what is left is the wait for the reply. A wait below a millisecond is not noticed: the green thread keeps
+//! its P. So no more queries are under way than there are Ps, and a quiet machine idles. 100 threads with 20
+//! connections of the crate redis, on two processors of a quiet machine (27 November 2026), three rounds, in
+//! thousand queries a second and as shares of OS threads with the same pool:
 //!
-//! | pool | green threads | switches of OS threads a query |
+//! | threads | std channel behind a std lock | [`channel`](crate::channel) |
 //! | --- | --- | --- |
-//! | std channel, shared by a std lock | 0.88 and 0.96; with 1,000 threads 0.86 and 0.99 | 2.1 to 2.5 (OS threads: 1.9 to 2.1) |
-//! | [`channel`](crate::channel) | 1.20 and 1.21; with 1,000 threads 1.14 and 1.47, and 0.77 in one earlier run. The machine was busy | 1.0 to 1.1 (OS threads: 2.4) |
+//! | OS threads | 54 to 71 | 54 to 70 |
+//! | green threads, 2 Ps | 54 to 70 (0.92 to 1.0) | 33 to 42 (0.56 to 0.68) |
+//! | green threads, 4 Ps; 8 Ps | | 86 to 90; 95 to 98 |
+//! | green threads, 2 Ps, in `blocking` | 2.4 (0.04) | 47 to 58 (0.68 to 0.87) |
+//! | green threads, 2 Ps, `interpose!` and own thread-locals | 83 to 104 (1.26 to 1.55) | 89 to 116 (1.67 to 1.69) |
 //!
 //! So keep connections in a [`channel`](crate::channel), or take a permit of a
-//! [`Semaphore`](crate::sync::Semaphore) before a connection of another pool.
+//! [`Semaphore`](crate::sync::Semaphore) before a connection of another pool. Catch the calls, or give the
+//! runtime some Ps more than there are processors. `blocking` pays where a call takes long, and never beside
+//! waits for locks of std, which keep the Ps that it hands off.
 //!
 //! # TLS
 //!

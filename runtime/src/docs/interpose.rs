@@ -26,6 +26,12 @@
 //! });
 //! ```
 //!
+//! **On x86-64, set [`ThreadLocals::OfGreenThread`](crate::ThreadLocals::OfGreenThread) with it**
+//! (`#[runtime::main(thread_locals = ..)]`). Then a caught call is not bound to its OS thread, and channels
+//! of std work between all green threads: see [below](#with-thread-locals-of-its-own). Without it the usual
+//! pool of workers, which has an `mpsc::Receiver` behind a `Mutex` of std's, [may wait for
+//! ever](#channels-of-std).
+//!
 //! Interposition is young: read the [hazards](#hazards) first. It has an effect on Linux with glibc, on x86-64
 //! and AArch64. (It has been run on x86-64.) Elsewhere it does nothing. Without it such calls block their OS
 //! thread, which is [rescued](super::blocking).

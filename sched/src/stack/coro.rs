@@ -196,15 +196,15 @@ impl Coro {
         if coro.is_null() {
             return None;
         }
-        // References to the two fields alone: a signal handler of the profiler may read other fields meanwhile.
+        // References to the two fields alone: a signal handler of the profiler may read other fields.
         // SAFETY: this contract.
-        let (block, whose) = unsafe { ((*coro).block.as_mut()?, &(*coro).whose) };
-        let begins = whose.get() == Whose::Undecided;
+        let (block, owner) = unsafe { ((*coro).block.as_mut()?, &(*coro).whose) };
+        let begins = owner.get() == Whose::Undecided;
         if begins {
             let owns = g.task().owns_locals || is_taken();
-            whose.set(if owns { Whose::Own } else { Whose::OfM });
+            owner.set(if owns { Whose::Own } else { Whose::OfM });
         }
-        if whose.get() == Whose::OfM {
+        if owner.get() == Whose::OfM {
             return None;
         }
         block.catch_up(begins);
@@ -221,8 +221,8 @@ impl Coro {
         let coro = g.coro();
         // As in `block_to_run`.
         // SAFETY: this contract.
-        let (block, whose) = unsafe { (&mut (*coro).block, &(*coro).whose) };
-        if whose.replace(Whose::Undecided) == Whose::Own {
+        let (block, owner) = unsafe { (&mut (*coro).block, &(*coro).whose) };
+        if owner.replace(Whose::Undecided) == Whose::Own {
             block.as_mut().into_iter().for_each(Block::renew);
         }
     }

@@ -1,4 +1,4 @@
-//! The example `postgres_pool` of `tests/crates`, in a program whose calls of libc park green threads.
+//! The example `postgres_pool` of `tests/crates`, in a program where calls of libc park green threads.
 
 runtime::interpose!();
 

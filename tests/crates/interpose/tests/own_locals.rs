@@ -208,3 +208,31 @@ fn a_wait_after_one_that_was_given_up_parks() {
         waits.join().unwrap();
     }
 }
+
+/// The pool of workers that every tutorial has: the receiver behind a lock. The senders and the receiver
+/// share OS threads, so without thread-locals of its own a sender would take the receiver for itself.
+#[test]
+fn connections_in_a_channel_of_std_behind_a_lock_of_std() {
+    let _dog = Watchdog::new();
+    for procs in [1, 2] {
+        let runtime = runtime_of(procs);
+        let (sender, receiver) = mpsc::channel();
+        (0..20).for_each(|connection| sender.send(connection).unwrap());
+        let receiver = Arc::new(Mutex::new(receiver));
+        let users: Vec<_> = (0..100)
+            .map(|_| {
+                let (receiver, sender) = (receiver.clone(), sender.clone());
+                runtime.spawn(move || {
+                    for _ in 0..50 {
+                        let connection: u32 = receiver.lock().unwrap().recv().unwrap();
+                        std::thread::sleep(Duration::from_micros(50));
+                        sender.send(connection).unwrap();
+                    }
+                })
+            })
+            .collect();
+        users.into_iter().for_each(|user| user.join().unwrap());
+        let left: u32 = receiver.lock().unwrap().try_iter().sum();
+        assert_eq!(left, (0..20).sum::<u32>());
+    }
+}
