@@ -103,9 +103,9 @@ pub use runtime_macros::main;
 
 /// Makes a test of a plain or an `async` function, which runs as a green thread.
 ///
-/// Each test has a **runtime of its own**, so tests may run side by side: a test that keeps all Ps busy, or
-/// leaves green threads behind, does not disturb the others, and what its green threads print is captured as
-/// the output of that test.
+/// Each test has a **runtime of its own**, so tests may run side by side. A test that keeps all Ps busy, or
+/// leaves green threads behind, does not disturb the others. What its green threads print is captured as the
+/// output of that test.
 ///
 /// The runtime ends with the test, whether the test passes or fails. Green threads that the test has left
 /// behind are cancelled, and the test waits until they have unwound.

@@ -84,8 +84,8 @@ pub fn by_place() -> Vec<AtPlace> {
 /// thread](crate::docs::glossary#sysmon) took a P from green threads that kept it, and where they were.
 ///
 /// Each rescue is counted. With the feature `dump-stacks`, on Linux on x86-64 and 64-bit Arm, `stack` is
-/// where one of these green threads was when it was interrupted for a look: one of each place in a second,
-/// and ten in a second in all. The look is a signal, `SIGURG`. It goes only to green threads that compute,
+/// where one of these green threads was when it was interrupted for a look. In a second there is one look for
+/// each place, and ten in all. The look is a signal, `SIGURG`. It goes only to green threads that compute,
 /// and to none if the program has an action of its own for that signal.
 ///
 /// [`Builder::on_hog`](crate::Builder::on_hog) tells of each at once.

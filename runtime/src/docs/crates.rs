@@ -55,11 +55,11 @@
 //! | blocks its OS thread | 13,893 and 14,635 | 15,101 (1.09) and 16,513 (1.13) | 10,785 (0.78) and 12,555 (0.86) |
 //! | gives up its P (`interpose`) | 12,282 and 11,923 | 11,781 (0.96) and 12,347 (1.04) | 11,145 (0.91) and 10,653 (0.89) |
 //!
-//! On two processors of an Intel Xeon (25 November 2026) the second row was, in six runs: OS threads 23,912
-//! to 26,838, green threads 26,921 to 31,030 (1.04 to 1.20, 1.10 in the middle), in `blocking` 20,416 to
-//! 23,129 (0.83 to 0.90). In a process where no OS threads took turns with them green threads answered 21,400
-//! to 23,300 and OS threads alone 23,800 to 26,300: the kernel then left one processor idle for an eighth of
-//! the time while several of the server's processes waited for the other. With each of these bound to one
+//! On two processors of an Intel Xeon (25 November 2026), six runs of the second row gave these ranges. OS
+//! threads: 23,912 to 26,838. Green threads: 26,921 to 31,030 (1.04 to 1.20, 1.10 in the middle). In
+//! `blocking`: 20,416 to 23,129 (0.83 to 0.90). In a process of their own green threads answered 21,400 to
+//! 23,300, and OS threads 23,800 to 26,300. The kernel then left one processor idle for an eighth of the
+//! time, although several of the server's processes waited for the other. With each of these bound to one
 //! processor the green threads were at 25,000 to 26,000.
 //!
 //! A green thread that was blocked goes on [without a P](super::blocking) until it parks, so the further
@@ -73,9 +73,9 @@
 //! channel or a std lock blocks its OS thread without telling: each query then blocks twice, for its
 //! connection and for its reply. In a [`channel`](crate::channel) of this crate the first wait parks, and
 //! what is left is the wait for the reply. A wait below a millisecond is not noticed: the green thread keeps
-//! its P. So no more queries are under way than there are Ps, and a quiet machine idles. 100 threads with 20
-//! connections of the crate redis, on two processors of a quiet machine (27 November 2026), three rounds, in
-//! thousand queries a second and as shares of OS threads with the same pool:
+//! its P. So no more queries are under way than there are Ps, and a quiet machine idles. The table has 100
+//! threads with 20 connections of the crate redis, on two processors of a quiet machine (27 November 2026).
+//! It shows thousand queries a second in three rounds, and the shares of OS threads with the same pool:
 //!
 //! | threads | std channel behind a std lock | [`channel`](crate::channel) |
 //! | --- | --- | --- |

@@ -125,9 +125,9 @@
 //! # What a dump costs
 //!
 //! A dump of 100,000 parked green threads with stacks took 0.17 to 0.47 s, and a `Snapshot` alone 0.09 to
-//! 0.17 s: a release build on two cores of a loaded machine, where the green threads sleep, or wait for one
-//! mutex, one channel, or a channel each. A dump takes a second look if some of them may wait for each other.
-//! A dump of 100,000 green threads that are ready took 0.8 to 1.1 s there.
+//! 0.17 s. That was a release build on two cores of a loaded machine. The green threads slept, or waited for
+//! one mutex, one channel, or a channel each. A dump takes a second look if some of them may wait for each
+//! other. A dump of 100,000 green threads that are ready took 0.8 to 1.1 s there.
 //!
 //! A parked green thread that is woken during a dump waits while its stack is copied. In 100 snapshots of
 //! 100,000 green threads on two quiet cores, that took 0.7 µs for half of the 10,000,000 copies, 1.4 µs for

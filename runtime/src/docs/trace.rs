@@ -91,9 +91,11 @@
 //!
 //! While it is off, a park takes two more instructions, a yield none, and other calls at most three. While it
 //! is on, a switch costs one reading of the processor's counter and sixteen bytes. A wake-up, a spawn or a
-//! timer costs the same once more. Events that follow each other at once share one reading, and so have one
-//! time: green threads that the network or a timer wakes together and the first of them that runs, a timer
-//! that is armed for a wait and the park, and an OS thread that gives its P up and its sleep.
+//! timer costs the same once more. Some events share one reading, and so have one time:
+//!
+//! - the green threads that the network or a timer wakes together, and the first of them that runs;
+//! - a timer that is armed for a wait, and the park;
+//! - an OS thread that gives its P up, and its sleep.
 //!
 //! | | AMD EPYC: without, with | | Intel Xeon: without, with | |
 //! | --- | --- | --- | --- | --- |
@@ -109,14 +111,14 @@
 //!
 //! Measured on 2026-11-25 on two cores of virtual machines with these processors. One reading of the counter
 //! takes 7 to 10 ns on the Xeon, because it waits for all earlier instructions there. The servers run with 2
-//! Ps, and each run has 200 to 500 pairs of windows with and without the recorder, side by side (`cargo run
-//! --release -p benches --bin recorder -- echo`, with `--rate 60000`, and with `--apart` for clients in
-//! another process). A percentage is the median of the ratios of the pairs, so it need not be that of the two
-//! columns before it. If nothing is switched, the 99th percentiles differ by 0.5 % at 20,000 requests a
-//! second, and by up to 4 % in the last two rows. There the clients are green threads of the same process, so
-//! both sides of a request are recorded. The switches: `cargo run --release -p benches --bin instructions --
-//! yield 10000000`, with `--trace` and without.
+//! Ps. Each run has 200 to 500 pairs of windows with and without the recorder, side by side. The commands are
+//! `cargo run --release -p benches --bin recorder -- echo`, with `--rate 60000`, and with `--apart` for
+//! clients in another process. A percentage is the median of the ratios of the pairs, so it need not be that
+//! of the two columns before it. If nothing is switched, the 99th percentiles differ by 0.5 % at 20,000
+//! requests a second, and by up to 4 % in the last two rows. There the clients are green threads of the same
+//! process, so both sides of a request are recorded. The switches: `cargo run --release -p benches --bin
+//! instructions -- yield 10000000`, with `--trace` and without.
 //!
-//! On the Xeon, what a request at a fixed rate takes longer comes mostly from the readings of the counter,
-//! about five a request at this rate, and what waits behind it waits longer, too: in a build that writes a
-//! constant in their place, the recorder changes neither the 50th nor the 90th percentile of HTTP.
+//! On the Xeon the recorder makes a request slower mainly because it reads the counter, about five times a
+//! request at this rate. Requests that wait behind it are delayed, too. A build that writes a constant
+//! instead shows no difference at the 50th and the 90th percentile of HTTP.

@@ -106,8 +106,8 @@ pub(crate) fn bring_back(panics: u32) {
         match raise() {
             Some(token) => TOKENS.lock().push(token),
             None => {
-                // Each settled panic left a stack, so this is a bug. With a count that is one too low,
-                // catching the panic would let it wrap around.
+                // Each settled panic left a stack, so this is a bug. std decrements the count of panics when
+                // a panic is caught. If the count is one too low, that decrement underflows.
                 write_message(format_args!(
                     "runtime: no stack to go on unwinding with; this is a bug in it, please report it"
                 ));

@@ -5,12 +5,12 @@
 //! scheduler finds the next G at once, one event has both: the new G runs, and the last one has stopped.
 //! Every other event, and a longer search, first writes the stop as an event of its own.
 //!
-//! Events that follow each other at once share a stamp, too, because reading the counter costs more than the
-//! rest of an event: Gs that the network or the clock wakes together and the first of them that runs, and a
-//! timer that is armed for a park and the stop. The P keeps the stamp as its *moment*. A moment begins after
-//! all its wake-ups are decided, because a G must not be made ready before it has stopped. Any other event
-//! ends the moment, and so does whatever takes time or finds a G that another thread has put there, because a
-//! G must not run before it was made ready.
+//! Reading the counter costs more than writing an event. So two groups of events share one time stamp. The
+//! first group is the wake-ups of one poll of the network or the timers, and the first run after them. The
+//! second is the arming of a G's timer, and the park that follows. The P keeps the stamp as its *moment*. A
+//! moment begins after all its wake-ups are decided, because a G must not be made ready before it has
+//! stopped. Any other event ends the moment, and so does whatever takes time or finds a G that another thread
+//! has put there, because a G must not run before it was made ready.
 
 #![allow(unsafe_code)]
 

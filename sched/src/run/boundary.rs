@@ -284,8 +284,8 @@ enum Keeps {
 impl Keeps {
     /// Chooses how `g` waits on `m`.
     ///
-    /// - A G that claims `m` passes its P on, because an M without a P looks whether it is claimed. If it is
-    ///   pinned too, and pinned Gs reserve `m`, it is one of these.
+    /// - A G that claims `m` passes its P on, because an M without a P looks whether it is claimed. If the G
+    ///   is also pinned and another pinned G reserves `m`, the result is `Reserved`.
     /// - A G in a poll, and every G of strict mode, waits at home.
     /// - A pinned G waits in place, so that no other G runs on its OS thread. If Gs are bound to `m`, it
     ///   reserves `m` instead: it may wait for one of them, or for ever.

@@ -244,8 +244,8 @@ impl Sched {
     }
 
     /// Calls `tell` with the id and a copy of the stack of each green thread that computes now, waits in
-    /// place, or is blocked in a system call, and says whether it was interrupted: all but the last are, for
-    /// the time of the copy. *Runs on: any thread.*
+    /// place, or is blocked in a system call. The flag is `true` if a signal interrupted the G for the copy.
+    /// A G that is blocked in a system call is copied without a signal. *Runs on: any thread.*
     pub fn look_at_running(&self, mut tell: impl FnMut(u64, &StackCopy, bool)) {
         let mut blocked = StackCopy::default();
         let ms: Vec<MRef> = self.threads.lock().all().iter().map(|m| MRef::new(m)).collect();

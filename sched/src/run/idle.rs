@@ -221,8 +221,9 @@ impl<M: PartialEq + Copy> Idle<M> {
     }
 
     /// Takes an idle P, by `hold`; if there is none, that of an M that is being woken, by `take_over`
-    /// (`m/wish.rs`). If there is none either, puts `m` into the list of parked Ms. All under one lock, so
-    /// that a thread that gives up a P for which there was no M then finds the M (`take_pair`).
+    /// (`m/wish.rs`). If there is none either, puts `m` into the list of parked Ms. One lock covers all three
+    /// steps. Without it `take_pair` could miss this M, and an idle P and a parked M would wait for each
+    /// other.
     pub(crate) fn take_or_park<T>(
         &self,
         m: M,

@@ -163,7 +163,7 @@ mod tests {
             blocking_for_long(|| ());
             let start = clock::now();
             while clock::now() - start <= LONGEST_NS {}
-            // Any call of the runtime that leaves it with the P that it then needs.
+            // Enter and leave the runtime once: the roaming time is over, so leaving takes a P.
             drop(crate::run::boundary::enter());
             assert!(has_p());
         });

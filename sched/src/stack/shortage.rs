@@ -47,9 +47,9 @@ impl<L: WaitLine> Shortage<L> {
     #[inline]
     pub(crate) fn is_there(&self) -> bool {
         // Relaxed: a thread that reads an old value acts as if it had run before the change. A read that must
-        // see the change comes under, or after, a lock that the writer takes after its change: for
-        // `leave_none` the lock of the idle list (in `share_idle`), for `serve` the lock of the common list
-        // (in `next`).
+        // see the change comes under, or after, a lock that the writer takes after its change. For
+        // `leave_none` that is the lock of the idle list (in `share_idle`). For `serve` it is the lock of the
+        // common list (in `next`).
         self.word.load(Ordering::Relaxed) != 0
     }
 

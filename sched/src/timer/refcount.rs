@@ -59,7 +59,8 @@ impl Keepers {
 
     /// Adds a user. *Runs on: an owner, while another user is certain to exist.*
     pub(crate) fn join(&self) {
-        // Relaxed: what keeps the other user there orders this before that user's `leave`.
+        // Relaxed: the caller holds a reference that keeps another user alive. That reference orders this
+        // increment before that user's decrement.
         let users = self.users.fetch_add(1, Ordering::Relaxed);
         debug_assert!(users > 0, "the contents are gone");
     }

@@ -193,8 +193,8 @@ impl Layout {
         }
         let own = base();
         // SAFETY: these are fields of the record, which only this thread knows. The fixed ones are part of
-        // the ABI of x86-64 or known to compilers: the base itself, the record, whether there are threads (a
-        // 32-bit word, beside one that is zero), and the guards of stacks and pointers.
+        // the ABI of x86-64, or known to compilers. They are the base itself, the record, whether there are
+        // threads (a 32-bit word, beside one that is zero), and the guards of stacks and pointers.
         unsafe {
             write(block, 0, block);
             write(block, 0x10, block);

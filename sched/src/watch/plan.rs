@@ -11,7 +11,8 @@
 //! ```
 //!
 //! A request that comes while sysmon is awake stays in `wanted_by` until the next sleep, because the request
-//! may have come after the looks of the present round. So a request may cost one look too many.
+//! may have come after the looks of the present round. The price is at most one unneeded round for each
+//! request.
 //!
 //! A maker of work asks for an early look only while a P is lent to a blocking call. The M that lends this P
 //! looks for work too:

@@ -114,7 +114,8 @@ impl Links {
         let (least, most, bandwidth) = self.quality(link).times();
         let path = self.all.entry(link).or_default();
         path.sent += 1;
-        // Of this packet of this link alone, so that a change elsewhere changes no other time.
+        // The seed depends on the link and the number of the packet only. Changes to other links do not
+        // change this latency.
         let seed = self.seed ^ (u64::from(link.0) << 48) ^ (u64::from(link.1) << 32) ^ path.sent;
         let latency = least + Random::new(seed).below((most - least + 1) as usize) as u64;
         let Some(bandwidth) = bandwidth else { return latency };

@@ -44,7 +44,7 @@ impl<T> Receiver<T> {
         Receiver { shared: Arc::clone(shared), next: state.ring.next() }
     }
 
-    /// Returns the number of values that wait for this receiver, with those that it missed.
+    /// Returns the number of values that this receiver has not received, including overwritten ones.
     ///
     /// ```
     /// let (sender, receiver) = runtime::sync::broadcast::channel(8);
