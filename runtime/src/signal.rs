@@ -39,7 +39,7 @@ pub use signal_hook::consts::signal::*;
 /// signals. When the last one is dropped, the default effect is back.
 ///
 /// Several calls may name the same signal: each gets it. A signal that comes again before its message was
-/// received gives one message, because the system keeps no count; real-time signals (`libc::SIGRTMIN()` and
+/// received gives one message, because the system keeps no count. Real-time signals (`libc::SIGRTMIN()` and
 /// above) are merged as well, and their values are lost. A green thread of the caller's runtime passes the
 /// signals on. When that runtime ends, the channel is disconnected.
 ///

@@ -10,8 +10,8 @@
 //! - **Time** stands still while a green thread can run, and jumps to the next timer when all wait. An hour
 //!   of sleeps takes no time. `std::time::Instant` and `SystemTime` read the simulated clock; a simulation
 //!   begins on the first of January 2030.
-//! - **Deadlocks** are found when all green threads wait and no timer is armed: the simulation fails with a
-//!   [dump](mod@crate::dump) of them all, which has the stack of each, and says which of them wait for each
+//! - **Deadlocks** are found when all green threads wait and no timer is armed. The simulation fails with a
+//!   [dump](mod@crate::dump) of them all. It has the stack of each, and says which of them wait for each
 //!   other. A program that runs for ever fails after [`Builder::max_steps`].
 //! - **The network** is one of [nodes](node()) within the process. TCP and UDP of
 //!   [`runtime::net`](crate::net) work there, with names, latency, [partitions](mod@net) and nodes that are
@@ -119,10 +119,9 @@ use world::{Limits, Steps, World};
 ///
 /// # Panics
 ///
-/// Panics if `main` panics, if a green thread panics whose result is dropped unseen, on a deadlock, after too
-/// many steps, if the program uses what cannot be simulated, and if it has no line
-/// [`runtime::sim!()`](macro@crate::sim). The message has the line that replays the
-/// run.
+/// Panics if `main` panics, or another green thread does and its result is dropped unseen; on a deadlock; and
+/// after too many steps. Also panics if the program uses what cannot be simulated, or has no line
+/// [`runtime::sim!()`](macro@crate::sim). The message has the line that replays the run.
 ///
 /// ```
 /// # runtime::sim!();

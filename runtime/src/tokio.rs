@@ -66,9 +66,9 @@
 //! Spans follow a green thread by a [context slot](crate::context_slot). Tokio's context needs none: it is
 //! the same for all green threads, namely the one reactor. So each OS thread of a runtime enters it once, at
 //! its start, and a green thread finds it wherever it goes on. (A closure with [thread-locals of its
-//! own](crate::ThreadLocals::OfGreenThread) enters it at its start.) A slot would enter it for each poll, and
-//! could not carry it: tokio's guards stay on their OS thread and are dropped in reverse order. What differs
-//! between tokio's own tasks (their ids) exists on the reactor's OS threads only.
+//! own](crate::ThreadLocals::OfGreenThread) enters it at its start.) A slot would enter it for each poll. It
+//! could not carry it, because tokio's guards stay on their OS thread and are dropped in reverse order. What
+//! differs between tokio's own tasks (their ids) exists on the reactor's OS threads only.
 //!
 //! # Turns
 //!

@@ -164,8 +164,8 @@
 //! foreign wakers that a timer or the network calls) and destructors may therefore park, panic
 //! (`sys/catch_panic.rs`), or return as a forked child (`sys/fork.rs`).
 //!
-//! The exception: if no memory is left for the G that would call a foreign waker, the M or sysmon calls that
-//! waker at once, on its own stack, inside the runtime and without a lock.
+//! The exception: no memory may be left for the G that would call a foreign waker. Then the M or sysmon calls
+//! that waker at once, on its own stack, inside the runtime and without a lock.
 //!
 //! # Rejected
 //!

@@ -25,8 +25,8 @@
 //! - Destructors run at the end of a closure, on its stack and under its block, before its join returns
 //!   (`end`).
 //! - Polls of futures keep the M's block, because a poll does not change its OS thread. While a poll is
-//!   parked the M's block is its, and other polls on the M have the blocks of their coroutines until they
-//!   end: so no code finds a scope that another poll has begun.
+//!   parked, the M's block belongs to it. Other polls on the M then have the blocks of their coroutines until
+//!   they end. So no code finds a scope that another poll has begun.
 //! - malloc keeps what a thread has freed in the block. A block takes over the two words of the M that runs
 //!   it, or each would have a store of its own.
 //! - glibc changes the user of a process by a signal to all threads, and marks each thread in its block. The

@@ -138,8 +138,8 @@
 //!    there.)
 //! 3. **[`Migration::BeforeStart`](crate::Migration::BeforeStart)**, strict mode. No green thread changes its
 //!    OS thread, so none of these is undefined behaviour. (Scopes that keep references are: see
-//!    [moving](super::moving).) But other green threads run there meanwhile: they find the `StdoutLock`, span
-//!    or context of the first, a `RefCell` of a thread-local is still borrowed and panics, and a lock
+//!    [moving](super::moving).) But other green threads run there in between. They find the `StdoutLock`,
+//!    span or context of the first. A `RefCell` of a thread-local is still borrowed, and panics. A lock
 //!    deadlocks as above. So it is no way out for locks.
 //! 4. **Block instead of parking.** In [`blocking`](crate::blocking), call what blocks the OS thread
 //!    (`std::thread::sleep`, a read of a file) in the place of what parks. With the feature `interpose` such

@@ -68,7 +68,7 @@
 //!
 //! There is a row for each P and for each OS thread, in groups by runtime. A slice of a P is a green thread:
 //! its name, or its id and where it was spawned. An arrow leads from the moment of a wake-up, or a spawn, to
-//! the slice that it led to: its length is the time for which the green thread was ready and waited for a P.
+//! the slice that it led to. Its length is the time for which the green thread waited for a P.
 //! A slice of an OS thread says which P it had, or that it was parked or waited for the network.
 //!
 //! # What is recorded

@@ -1,8 +1,8 @@
 //! Deadlocks of some: circles of green threads of which each waits for the next.
 //!
 //! A snapshot gives a graph. An arrow from one green thread to another says: the first goes on only after the
-//! second has done something. A thread that waits for a lock has an arrow to the thread that took it, a
-//! joiner to the thread whose end it waits for, and the owner of a scope to each thread in it. In a circle of
+//! second has done something. A thread that waits for a lock has an arrow to the thread that took it. A
+//! joiner has one to the thread that it joins, and the owner of a scope to each thread in it. In a circle of
 //! such arrows no thread ever goes on.
 //!
 //! A writer that waits for the readers of a lock has an arrow to each of them that waits itself. A reader

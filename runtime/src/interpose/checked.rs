@@ -1,5 +1,5 @@
-//! What C calls instead of `read`, `recv`, `poll` and others if it was compiled with `_FORTIFY_SOURCE`: the
-//! size of the caller's buffer is one argument more, and a call that may exceed it ends the process.
+//! What C calls instead of `read`, `recv`, `poll` and others if it was compiled with `_FORTIFY_SOURCE`. The
+//! size of the caller's buffer is one argument more. A call that may exceed it ends the process.
 
 use std::ffi::{c_int, c_void};
 

@@ -124,9 +124,10 @@ impl<T: AsFd> Async<T> {
     /// waits in between until there is something to read. The descriptor must be non-blocking, or `op` must
     /// be a call that does not block.
     ///
-    /// This is the loop around a call of a C library. Written out in one function, such a loop is wrong: an
-    /// inlined [`last_os_error`](io::Error::last_os_error) may read the `errno` of the OS thread on which the
-    /// loop began, and a wait may have moved the green thread (see [moving](crate::docs::moving)). Here each
+    /// This is the loop around a call of a C library. Written out in one function, such a loop is wrong: a
+    /// wait may have moved the green thread (see [moving](crate::docs::moving)). An inlined
+    /// [`last_os_error`](io::Error::last_os_error) may then read the `errno` of the OS thread on which the
+    /// loop began. Here each
     /// `op` is a call of its own, within which nothing moves.
     ///
     /// `op` must not park: a park in it moves the green thread between the call and its `errno` again.

@@ -402,11 +402,11 @@ impl Builder {
     /// or the environment variable `RUNTIME_THREAD_LOCALS` (`os` or `green`).
     ///
     /// With [`ThreadLocals::OfGreenThread`] each closure has a block of thread-locals of its own, as an OS
-    /// thread has, and the block is switched together with the stack: `std::thread_local!`, `thread_local` of
-    /// C, `errno`, the values of pthread's keys. So a closure that parks may keep a guard of a std lock, a
-    /// borrow inside of `LocalKey::with`, `rand::rng()` or an entered context, and safe code is [sound when
-    /// it moves](crate::docs::moving), by the argument that makes `std::thread::spawn` sound. Destructors run
-    /// at its end, before its join returns.
+    /// thread has. The block has `std::thread_local!`, `thread_local` of C, `errno`, and the values of
+    /// pthread's keys. It is switched together with the stack. So a closure that parks may keep a guard of a
+    /// std lock, a borrow inside of `LocalKey::with`, `rand::rng()` or an entered context. Safe code is
+    /// [sound when it moves](crate::docs::moving), by the argument that makes `std::thread::spawn` sound.
+    /// Destructors run at its end, before its join returns.
     ///
     /// What it needs, what it costs, and what it does not cover is on the page
     /// [moving](crate::docs::moving#thread-locals-of-its-own).

@@ -5,7 +5,7 @@
 //! variable, the value and what is allowed.
 //!
 //! In a process with more rights than the process that started it, such as a setuid program, each variable
-//! counts as missing: one names a file to write, one a signal, and any value that is not allowed ends the
+//! counts as missing. One names a file to write, and one a signal. A value that is not allowed ends the
 //! program. (libc: `secure_getenv`.)
 
 use std::env::{self, VarError};

@@ -54,7 +54,7 @@ pub enum Where<'s> {
 ///
 /// # Errors
 /// Returns an error if there is no memory for the green thread, no stack of the size asked for, or no stack
-/// at all; or if its runtime cannot be started or has been shut down.
+/// at all. Also returns one if its runtime cannot be started, or has been shut down.
 ///
 /// # Safety
 /// What the closure borrows stays valid until the green thread has ended. (Any caller may spawn `'static`
@@ -77,7 +77,7 @@ pub unsafe fn closure<T, F: FnOnce() -> T>(
 ///
 /// # Errors
 /// Returns an error if there is no memory for the green thread, no stack of the size asked for, or no stack
-/// at all; or if its runtime cannot be started or has been shut down.
+/// at all. Also returns one if its runtime cannot be started, or has been shut down.
 ///
 /// # Safety
 /// What the future borrows stays valid until the green thread has ended. (Any caller may spawn `'static`

@@ -1,5 +1,5 @@
 //! `Contexts`: what follows one G from OS thread to OS thread. Code that keeps a context in its OS thread
-//! attaches a *slot*; its *carrier* then takes the context off the OS thread where the G stops, keeps it, and
+//! attaches a *slot*. Its *carrier* then takes the context off the OS thread where the G stops, keeps it, and
 //! puts it back where the G goes on.
 //!
 //! This file keeps the carriers of a G, and the slots that every new G gets. `run/contexts.rs` says when they

@@ -1,6 +1,6 @@
-//! Prints what a caught call costs: each operation by libc's function, which is hooked, and by the system
-//! call, in the same process, on a green thread and on a plain OS thread; and a ping-pong over std's sockets
-//! beside one over the runtime's.
+//! Prints what a caught call costs. Each operation is made by libc's function, which is hooked, and by the
+//! system call, in the same process, on a green thread and on a plain OS thread. Also prints a ping-pong over
+//! std's sockets beside one over the runtime's.
 //!
 //! ```sh
 //! cargo run --release -p interpose --bin costs
