@@ -22,6 +22,7 @@ pub(crate) mod life;
 pub(crate) mod list;
 pub(crate) mod locals;
 pub(crate) mod mask;
+pub(crate) mod node;
 pub(crate) mod origin;
 pub(crate) mod panics;
 pub(crate) mod payload;
@@ -45,6 +46,7 @@ use contexts::Contexts;
 use joiner::{Joiner, JoinerWords};
 use life::Life;
 use locals::Locals;
+use node::NodeWord;
 use origin::Origin;
 use payload::Task;
 use revocable::Revocables;
@@ -152,7 +154,7 @@ pub(crate) struct G {
     /// `g/mask.rs`.
     masked: Cell<bool>,
     /// The node of a simulation to which the G belongs.
-    pub(crate) node: AtomicU32,
+    pub(crate) node: NodeWord,
     /// What keeps the G from simply leaving its OS thread now: a set of [`POLLS`], [`PINNED`], [`CONTEXTS`]
     /// and [`CLAIMS`], and `SIMULATED`.
     keeps: Cell<u8>,
@@ -228,7 +230,7 @@ impl G {
             waits_for: AtomicU8::new(Why::Something as u8),
             drives: Cell::new(false),
             masked: Cell::new(false),
-            node: AtomicU32::new(0),
+            node: NodeWord::new(0),
             keeps: Cell::new(0),
         }
     }

@@ -253,7 +253,7 @@ pub(crate) fn lost_panic(payload: &(dyn std::any::Any + Send)) {
     });
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "sim"))]
 mod tests {
     use std::sync::atomic::AtomicBool;
     use std::sync::mpsc;
