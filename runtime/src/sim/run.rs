@@ -43,11 +43,14 @@ pub(super) fn run<T: Send>(world: &Arc<World>, faults: &Faults, main: impl FnOnc
     let inside = world.clone();
     let simulated = move || {
         inside.begin();
-        assert!(super::clock::is_simulated(), "{NO_LINE}");
         sched::simulation::record_time();
         crate::channel::set_seed(sched::simulation::Simulation::random(&*inside));
         faults.start(inside.network());
-        let result = catch_unwind(AssertUnwindSafe(main));
+        let checked = || {
+            assert!(super::clock::is_simulated(), "{NO_LINE}");
+            main()
+        };
+        let result = catch_unwind(AssertUnwindSafe(checked));
         inside.end();
         result
     };
