@@ -13,7 +13,7 @@ use super::{Thread, ThreadId};
 /// [`cancel`](AbortHandle::cancel). A handle may be kept after the end of its green thread; it keeps some
 /// hundred bytes of that thread.
 ///
-/// [`JoinHandle::abort_handle`](super::JoinHandle::abort_handle) returns one.
+/// [`JoinHandle::abort_handle`](crate::thread::JoinHandle::abort_handle) returns one.
 ///
 /// ```
 /// use std::time::Duration;
@@ -30,7 +30,7 @@ impl AbortHandle {
         AbortHandle(thread.clone())
     }
 
-    /// Cancels the green thread, as [`JoinHandle::cancel`](super::JoinHandle::cancel) does. It returns at
+    /// Cancels the green thread, as [`JoinHandle::cancel`](crate::thread::JoinHandle::cancel) does. It returns at
     /// once, may be called on any thread, and does nothing if the green thread has ended.
     ///
     /// ```

@@ -12,7 +12,7 @@ use super::ThreadId;
 
 /// Why a green thread has no result: it panicked, or it was cancelled.
 ///
-/// It has the methods of tokio's `JoinError`. [`JoinHandle::join`](super::JoinHandle::join) returns the
+/// It has the methods of tokio's `JoinError`. [`JoinHandle::join`](crate::thread::JoinHandle::join) returns the
 /// payload itself, as std does. The payload becomes a `JoinError` by `map_err(JoinError::from)`, or by `?` in
 /// a function that returns a `JoinError`.
 ///
@@ -103,7 +103,7 @@ impl JoinError {
     }
 
     /// Returns the id of the green thread, or `None` if this error was made from a payload, which has no id.
-    /// Errors of a [`JoinSet`](super::JoinSet) have one.
+    /// Errors of a [`JoinSet`](crate::thread::JoinSet) have one.
     ///
     /// ```
     /// use runtime::thread::{Cancelled, JoinError};
