@@ -30,8 +30,8 @@ impl AbortHandle {
         AbortHandle(thread.clone())
     }
 
-    /// Cancels the green thread, as [`JoinHandle::cancel`](crate::thread::JoinHandle::cancel) does. It returns at
-    /// once, may be called on any thread, and does nothing if the green thread has ended.
+    /// Cancels the green thread, as [`JoinHandle::cancel`](crate::thread::JoinHandle::cancel) does. It
+    /// returns at once, may be called on any thread, and does nothing if the green thread has ended.
     ///
     /// ```
     /// let thread = runtime::spawn(runtime::thread::park);

@@ -12,9 +12,9 @@ use super::ThreadId;
 
 /// Why a green thread has no result: it panicked, or it was cancelled.
 ///
-/// It has the methods of tokio's `JoinError`. [`JoinHandle::join`](crate::thread::JoinHandle::join) returns the
-/// payload itself, as std does. The payload becomes a `JoinError` by `map_err(JoinError::from)`, or by `?` in
-/// a function that returns a `JoinError`.
+/// It has the methods of tokio's `JoinError`. [`JoinHandle::join`](crate::thread::JoinHandle::join) returns
+/// the payload itself, as std does. The payload becomes a `JoinError` by `map_err(JoinError::from)`, or by
+/// `?` in a function that returns a `JoinError`.
 ///
 /// `Display` shows the message of the panic.
 ///

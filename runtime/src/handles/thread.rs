@@ -46,7 +46,8 @@ impl Thread {
         self.0.name()
     }
 
-    /// Makes the thread's current [`park`](crate::thread::park) return, or its next one. Does nothing if the thread has ended.
+    /// Makes the thread's current [`park`](crate::thread::park) return, or its next one. Does nothing if the
+    /// thread has ended.
     ///
     /// It may be called anywhere and at any time. It never waits.
     ///
