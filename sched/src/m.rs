@@ -110,9 +110,6 @@ pub(crate) struct M {
     pub(crate) lender: Lender,
     /// How the M sleeps, for the flight recorder.
     pub(crate) nap: Nap,
-    /// The word on which std's `thread::park` sleeps on this thread.
-    #[cfg(all(feature = "interpose", target_os = "linux"))]
-    pub(crate) std_parker: std_parker::StdParker,
     own: Own,
 }
 
@@ -146,6 +143,9 @@ pub(crate) struct Own {
     /// How many Gs wait at the M's station (`run/station.rs`).
     #[cfg(all(feature = "interpose", target_os = "linux"))]
     pub(crate) at_station: Cell<usize>,
+    /// The word on which std's `thread::park` sleeps on this thread.
+    #[cfg(all(feature = "interpose", target_os = "linux"))]
+    pub(crate) std_parker: std_parker::StdParker,
 }
 
 /// An M on its own thread. It does not leave that thread.
@@ -167,6 +167,12 @@ impl Deref for OwnM<'_> {
 // SAFETY: `own` has the fields that do not synchronise themselves. Only an `OwnM` reaches it, and that exists
 // on the M's own thread alone.
 unsafe impl Sync for M {}
+// What every thread reaches synchronises itself; `runtime` is written once, before.
+const _: () = {
+    const fn is_sync<T: Sync>() {}
+    is_sync::<(Note, WishWord, InPlace, Pause, LockedQueue)>();
+    is_sync::<(Homes, Rest, Lender, Nap)>();
+};
 // SAFETY: `run/threads.rs` makes an M on one thread and hands it to its own thread before any thread touches
 // the cells.
 unsafe impl Send for M {}
@@ -189,8 +195,6 @@ impl M {
             rest: Rest::new(),
             lender: Lender::new(),
             nap: Nap::new(),
-            #[cfg(all(feature = "interpose", target_os = "linux"))]
-            std_parker: std_parker::StdParker::default(),
             own: Own {
                 p: Cell::new(ptr::null()),
                 keeper: Cell::new(ptr::null()),
@@ -209,6 +213,8 @@ impl M {
                 ids: Cell::new(ids::Batch::EMPTY),
                 #[cfg(all(feature = "interpose", target_os = "linux"))]
                 at_station: Cell::new(0),
+                #[cfg(all(feature = "interpose", target_os = "linux"))]
+                std_parker: std_parker::StdParker::default(),
             },
         }
     }

@@ -6,8 +6,9 @@
 //!   It parks, and takes no OS thread.
 //! - **With the feature `interpose`** (Linux with glibc). A crate or a C library that opens its own sockets
 //!   parks in libc's calls: see [`interpose`](super::interpose).
-//! - **With the feature `tokio`.** A crate that needs tokio's context runs in spawned futures, or by
-//!   [`block_on`](crate::block_on) in a green thread. Tokio's reactor is one OS thread for the process.
+//! - **With the setting [`tokio`](super::settings).** A crate that needs tokio's context runs in spawned
+//!   futures, or by [`block_on`](crate::block_on) in a green thread. Tokio's reactor is one OS thread for the
+//!   process.
 //! - **As it is.** A call that blocks takes one OS thread for each green thread in such a call: in
 //!   [`blocking`](crate::blocking) at once, else by a rescue after 10 ms at most: see
 //!   [blocking](super::blocking). Bound such calls with a [`Semaphore`](crate::sync::Semaphore).

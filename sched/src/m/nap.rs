@@ -18,8 +18,6 @@
 //! Only an M that sleeps again before it has taken a P, or that ends, writes events for its sleep
 //! (`watch/outside.rs`).
 
-use std::cell::Cell;
-
 use crate::p::event::Kind;
 use crate::sync::{
     atomic::{AtomicU64, Ordering},
@@ -99,22 +97,24 @@ impl Word {
 pub(crate) struct Nap {
     word: AtomicU64,
     /// The stamp of the `Idle` after which no P was taken and no nap has begun; 0 if there is none.
-    idle_at: Cell<u64>,
+    // Relaxed, in all accesses: only the M's own thread uses it.
+    idle_at: AtomicU64,
 }
 
 impl Nap {
     pub(crate) fn new() -> Nap {
-        Nap { word: AtomicU64::new(0), idle_at: Cell::new(0) }
+        Nap { word: AtomicU64::new(0), idle_at: AtomicU64::new(0) }
     }
 
     /// Notes that the M gives its P up, and the stamp of that event; 0 if it was not recorded.
     pub(crate) fn idles(&self, at: u64) {
-        self.idle_at.set(at);
+        self.idle_at.store(at, Ordering::Relaxed);
     }
 
     /// Begins a nap. Returns `true` if its begin needs no event.
     pub(crate) fn begin(&self, how: How) -> bool {
-        let at = self.idle_at.take();
+        let at = self.idle_at.load(Ordering::Relaxed);
+        self.idle_at.store(0, Ordering::Relaxed);
         // Release: pairs with the Acquire in `word`.
         self.word.store(Word::since(at, how).number(), Ordering::Release);
         at != 0
@@ -128,7 +128,7 @@ impl Nap {
             self.word.store(0, Ordering::Release);
         }
         write(word);
-        self.idle_at.set(0);
+        self.idle_at.store(0, Ordering::Relaxed);
         // Release: pairs with the Acquire in `word`, whose caller then sees that event.
         let order = if broken!("nap_cleared_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         self.word.store(0, order);

@@ -64,14 +64,14 @@ impl Sched {
             hand_p_off(m);
             self.end_roaming(m);
             #[cfg(all(feature = "interpose", target_os = "linux"))]
-            m.std_parker.is_left();
+            m.own().std_parker.is_left();
             self.sleep_until_bound_g(m);
             while m.held().is_none() {
                 self.get_in_line(m);
             }
             let g = m.take_bound_g().expect("only this M takes Gs out of its home queue");
             #[cfg(all(feature = "interpose", target_os = "linux"))]
-            m.std_parker.is_entered();
+            m.own().std_parker.is_entered();
             self.run(m, g);
         }
     }

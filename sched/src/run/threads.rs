@@ -273,7 +273,7 @@ fn m_main(sched: &Arc<Sched>, m: OwnM<'_>) {
     let _guard = AbortOnUnwind;
     current::set(m.shared());
     #[cfg(all(feature = "interpose", target_os = "linux"))]
-    m.std_parker.learn();
+    m.own().std_parker.learn();
     m.set_tid(sys::thread_id());
     sys::shorten_slice();
     sched.sysmon.take_usual_slack();

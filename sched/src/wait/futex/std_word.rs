@@ -60,7 +60,7 @@ pub enum WordWait {
 /// Neither cancellation nor a `timeout` ends the wait: std would wait again at once. *Runs on: any thread.*
 pub fn wait(word: &AtomicU32, expected: u32, until: u64) -> WordWait {
     if !is_user_code() {
-        on_m(|m| m.std_parker.sees(word));
+        on_m(|m| m.own().std_parker.sees(word));
         return WordWait::System;
     }
     let Some(g) = current_g() else { return WordWait::System };
@@ -68,7 +68,7 @@ pub fn wait(word: &AtomicU32, expected: u32, until: u64) -> WordWait {
         // The runtime is about to park this G, and waits for a lock of its own first.
         return WordWait::System;
     }
-    if on_m(|m| m.std_parker.is(word)) == Some(true) {
+    if on_m(|m| m.own().std_parker.is(word)) == Some(true) {
         return park_as_std(g, word, expected, until);
     }
     wait_in_table(word, expected, Company::Alone, until)
@@ -111,9 +111,9 @@ fn park_as_std(g: GRef, word: &AtomicU32, expected: u32, until: u64) -> WordWait
     let alone = m.homes.count() == usize::from(g.binding.is_home());
     let limit = if alone { clock::NEVER } else { clock::after(LIMIT) };
     debug_assert_eq!(expected, PARKED, "std's `thread::park` waits for another value");
-    m.std_parker.begins(|address| _ = TABLE.wake(address, 1, |_| 0));
+    m.own().std_parker.begins(|address| _ = TABLE.wake(address, 1, |_| 0));
     let waited = wait_in_table(word, PARKED, Company::All, until.min(limit));
     let timed_out = waited == WordWait::TimedOut && until <= limit;
-    m.std_parker.ends(word, timed_out);
+    m.own().std_parker.ends(word, timed_out);
     if timed_out { WordWait::TimedOut } else { WordWait::Woken }
 }
