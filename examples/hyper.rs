@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use futures::future::{Either, select};
-use http_body_util::{BodyExt, Empty, Full, Limited};
+use http_body_util::{BodyExt, Empty, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, Uri, client, server};
@@ -123,16 +123,25 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Fai
             sleep_async(Duration::from_millis(20)).await;
             (StatusCode::OK, Bytes::from("at last\n"))
         }
-        (&Method::POST, "/echo") => {
-            // The body has its time as a whole, and a bound.
-            let body = Limited::new(request.into_body(), BODY).collect();
-            (StatusCode::OK, timeout_async(request_time(), body).await??.to_bytes())
-        }
+        (&Method::POST, "/echo") => match whole(request.into_body()).await? {
+            Ok(body) => (StatusCode::OK, body),
+            Err(status) => (status, Bytes::new()),
+        },
         _ => (StatusCode::NOT_FOUND, Bytes::from("nothing here\n")),
     };
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;
     Ok(response)
+}
+
+/// Returns a whole body, or why it is refused. The body has its time as a whole, and a bound.
+async fn whole(body: Incoming) -> Result<Result<Bytes, StatusCode>, Failure> {
+    match timeout_async(request_time(), Limited::new(body, BODY).collect()).await {
+        Ok(Ok(body)) => Ok(Ok(body.to_bytes())),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Ok(Err(StatusCode::PAYLOAD_TOO_LARGE)),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Ok(Err(StatusCode::REQUEST_TIMEOUT)),
+    }
 }
 
 /// Prints the body as it arrives.

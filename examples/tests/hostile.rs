@@ -355,4 +355,10 @@ fn hyper_bounds_bodies() {
     assert!(post(1000).starts_with("HTTP/1.1 200 "));
     let reply = post(6 << 20);
     assert!(!reply.starts_with("HTTP/1.1 200 "), "{} bytes came back", reply.len());
+
+    // A body that does not come to its end is refused long before the connection is too old.
+    let hasty = Server::start_hasty("hyper", &[]);
+    let begun = b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\naaa";
+    let reply = exchange(&hasty.addr, begun);
+    assert!(reply.starts_with("HTTP/1.1 408 "), "{reply:?}");
 }

@@ -76,3 +76,37 @@ impl Drop for Locals {
         self.destroy();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    struct Panics;
+
+    impl Drop for Panics {
+        fn drop(&mut self) {
+            panic!("the destructor of a value");
+        }
+    }
+
+    struct Counts(Rc<Cell<u32>>);
+
+    impl Drop for Counts {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() + 1);
+        }
+    }
+
+    #[test]
+    fn values_of_a_child_that_was_not_spawned_are_destroyed_and_their_panics_contained() {
+        let dropped = Rc::new(Cell::new(0));
+        let locals = Locals::new();
+        locals.add(1, Rc::new(Counts(dropped.clone())), None);
+        locals.add(2, Rc::new(Panics), None);
+        locals.add(3, Rc::new(Counts(dropped.clone())), None);
+        drop(locals);
+        assert_eq!(dropped.get(), 2);
+    }
+}

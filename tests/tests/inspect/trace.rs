@@ -755,3 +755,18 @@ fn a_page_has_the_rows_slices_and_arrows() {
         "the page needs nothing else"
     );
 }
+
+#[test]
+fn a_runtimes_name_stands_in_pages_as_escaped_text() {
+    let _alone = alone();
+    assert!(trace::start());
+    let runtime = runtime::Builder::new().procs(1).thread_name("a </script>\u{1b}\n").build().unwrap();
+    runtime.block_on(|| named("there", || ()).join().unwrap());
+    let all = trace::snapshot();
+    trace::stop();
+    let mut page = Vec::new();
+    all.write_html(&mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    assert!(page.contains(r"a \u003c/script>\\u{1b}\\n-0"), "an OS thread of the runtime");
+    assert!(!page.contains("a </script>") && !page.contains('\u{1b}'));
+}

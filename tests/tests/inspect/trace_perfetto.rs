@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use runtime::trace::{self, What};
-use runtime::{channel, sleep, spawn, thread};
+use runtime::{Builder, channel, sleep, spawn, thread};
 use tests::folder::Folder;
 use tests::on;
 
@@ -17,6 +17,22 @@ fn python() -> Option<String> {
         .status()
         .is_ok_and(|status| status.success());
     has.then(|| python.display().to_string())
+}
+
+#[test]
+fn a_runtimes_name_stands_in_its_tracks_as_escaped_text() {
+    tests::alone!();
+    assert!(trace::start());
+    let runtime = Builder::new().procs(1).thread_name("a\u{1b}\n").build().unwrap();
+    runtime.block_on(|| spawn(|| ()).join().unwrap());
+    let all = trace::snapshot();
+    trace::stop();
+    let mut trace = Vec::new();
+    all.write_perfetto(&mut trace).unwrap();
+    let contains = |text: &str| trace.windows(text.len()).any(|bytes| bytes == text.as_bytes());
+    assert!(contains(r"runtime a\u{1b}\n"), "the runtime's track");
+    assert!(contains(r"a\u{1b}\n-0"), "the track of an OS thread");
+    assert!(!contains("\u{1b}"));
 }
 
 #[test]
