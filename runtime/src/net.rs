@@ -65,6 +65,7 @@
 
 mod addrs;
 mod awaited;
+mod backlog;
 mod backoff;
 mod convert;
 pub(crate) mod incoming;
@@ -104,6 +105,3 @@ pub use std::net::{
 pub(crate) use backoff::Backoff;
 #[cfg(unix)]
 pub(crate) use {convert::duplicate, registration::Registration, socket::Socket, socket::call};
-
-/// The number of connections that may wait to be accepted, if the system allows as many.
-const BACKLOG: i32 = 4096;

@@ -28,8 +28,8 @@ use crate::spawn::{Entry, start};
 use crate::thread::JoinHandle;
 use trace::Trace;
 
+pub use crate::handles::Handle;
 pub use builder::{Builder, Migration, ThreadLocals};
-pub use handle::Handle;
 
 /// A runtime of its own, with its own OS threads, netpoller and monitor thread.
 ///
@@ -136,7 +136,7 @@ impl Runtime {
     /// ```
     #[track_caller]
     pub fn block_on_local<F: Future>(&self, future: F) -> F::Output {
-        start::block_on_local(&self.sched, future)
+        start::block_on_local_in(&self.sched, future)
     }
 
     /// Starts a green thread of this runtime that runs a closure or a future, and returns its handle.
@@ -169,7 +169,7 @@ impl Runtime {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn handle(&self) -> Handle {
-        Handle { sched: Arc::clone(&self.sched) }
+        Handle::of(Arc::clone(&self.sched))
     }
 
     /// Ends the runtime as its drop does, but waits at most `time` for its green threads. Returns `true` if

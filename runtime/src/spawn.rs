@@ -96,10 +96,7 @@ where
 /// assert_eq!((sum, *shared), (42, 7));
 /// ```
 pub fn block_on_local<F: Future>(future: F) -> F::Output {
-    let _written = crate::trace::trigger::WaitsUntilWritten;
-    #[cfg(feature = "tokio")]
-    let _context = if sched::park::on_green_thread() { None } else { crate::tokio::enter() };
-    sched::block_on::block_on_local(future)
+    start::block_on_local(future)
 }
 
 /// Starts a green thread that runs a closure or a future, and returns a handle to wait for its result.

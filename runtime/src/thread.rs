@@ -42,7 +42,7 @@ use sched::GHandle;
 use sched::spawn::{Spec, Where};
 
 use crate::default;
-use crate::runtime::Handle;
+use crate::handles::Handle;
 use crate::spawn::{Entry, start};
 
 /// Starts a green thread, as [`runtime::spawn`](crate::spawn()) does; the name is std's.

@@ -3,4 +3,5 @@
 pub(crate) mod block_on_calls;
 pub(crate) mod closing;
 pub(crate) mod deadlock;
+pub(crate) mod report;
 mod shutdown;

@@ -76,6 +76,13 @@ const NS_PER_MS: u64 = 1_000_000;
 /// A reference to a G. The table keeps Gs for ever.
 pub(crate) type GRef = &'static G;
 
+/// Names one green thread: a G, and the id that the G has while it is this thread.
+#[derive(Clone, Copy)]
+pub struct Identity {
+    pub(crate) g: GRef,
+    pub(crate) id: u64,
+}
+
 /// Names one wait: a G and the number of its wait. A ticket of a wait that is over has no effect.
 #[derive(Clone, Copy)]
 pub struct Ticket {

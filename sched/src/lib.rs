@@ -60,7 +60,7 @@
 //!   does that has lost its P.
 //! - `m/in_place.rs`: a late wake-up of an M ends no wait of the G that is parked on it; its waker does, or
 //!   the limit.
-//! - `m/capture.rs`: what a signal handler takes for a reader is read whole or not at all.
+//! - `watch/capture.rs`: what a signal handler takes for a reader is read whole or not at all.
 //! - `m/pause.rs`: an M is paused only in user code without a P and without a lock of the runtime, and goes
 //!   on when sysmon lets it go.
 //! - `sync/hold.rs`: a thread that has a lock of the runtime, or is about to take it, counts as its holder.
@@ -244,6 +244,7 @@ pub use {
     api::{block_on, budget, contexts, locals, park, revocable, sleep, spawn},
     end::block_on_calls::InBlockOn,
     end::deadlock::{TEXT as DEADLOCK, set_in_test_harness},
+    end::report::set_report,
     g::wait::{Cancel, Outcome},
     g::why::{Awaited, On, Why},
     g::{Status, Ticket},
@@ -254,9 +255,7 @@ pub use {
     p::histogram::Histogram,
     p::lease::{Seen, State},
     run::case_waker::CaseWaker,
-    run::hogs::{Hogging, Hogs, LateWake, Noted},
     run::net_wakers,
-    run::places::AtPlace,
     run::rescue::{Rescue, RescuesAt},
     run::sched::{Attached, Config, MAX_PROCS, Sched},
     run::task::{After, Cancelled},
@@ -266,7 +265,9 @@ pub use {
     sys::message::write_message,
     sys::{Doing, fork, privileges},
     timer::after_func::AfterFunc,
-    watch::dump::{Does, Parked, Seen as SeenThread, at_rest, look_at_all, set_report},
+    watch::by_place::AtPlace,
+    watch::dump::{Does, Parked, Seen as SeenThread, at_rest, look_at_all},
+    watch::hogs::{Hogging, Hogs, LateWake, Noted},
     watch::memory,
     watch::metrics::{Proc, Snapshot},
     watch::monitor::{Look, Monitor},
@@ -297,7 +298,6 @@ mod g {
 #[allow(dead_code)]
 mod m {
     pub(crate) mod activity;
-    pub(crate) mod capture;
     pub(crate) mod in_place;
     pub(crate) mod nap;
     pub(crate) mod note {
@@ -346,6 +346,7 @@ mod wait {
 #[cfg(loom)]
 #[allow(dead_code)]
 mod watch {
+    pub(crate) mod capture;
     pub(crate) mod plan;
     pub(crate) mod samples;
 }

@@ -22,7 +22,6 @@ pub(crate) mod bounds;
 )))]
 #[path = "m/no_bounds.rs"]
 pub(crate) mod bounds;
-pub(crate) mod capture;
 pub(crate) mod current;
 pub(crate) mod fault;
 pub(crate) mod in_place;
@@ -52,7 +51,6 @@ use netpoll::Waiter;
 
 use crate::g::ids;
 use crate::g::{G, GRef, Runtime, table};
-use crate::p::event::Stopped;
 use crate::p::lease::{Lender, Lent, Seen};
 use crate::p::locked_queue::LockedQueue;
 use crate::p::{Held, P};
@@ -139,7 +137,7 @@ pub(crate) struct Own {
     /// The buffer that every poll of the network reuses.
     pub(crate) ready: RefCell<Vec<Waiter>>,
     dead: UnsafeCell<Vec<GRef>>,
-    ids: Cell<ids::Batch>,
+    pub(crate) ids: Cell<ids::Batch>,
     /// How many Gs wait at the M's station (`run/station.rs`).
     #[cfg(all(feature = "interpose", target_os = "linux"))]
     pub(crate) at_station: Cell<usize>,
@@ -355,21 +353,6 @@ impl<'m> OwnM<'m> {
         }
     }
 
-    /// Records that `g` begins to run, and notes whether its next stop is to be recorded.
-    #[inline]
-    pub(crate) fn record_run(self, held: Held<'_>, g: &G) {
-        held.runs(g);
-        self.own().records.set(held.own().records());
-    }
-
-    /// Records why the G has stopped whose run was recorded. *Runs on: this M, before a waker may make that G
-    /// ready.*
-    #[inline]
-    pub(crate) fn record_stop(self, held: Held<'_>, stopped: Stopped) {
-        held.stops(stopped);
-        self.own().records.set(held.own().records());
-    }
-
     /// Releases what the M keeps, because its thread ends. *Runs on: this M. No G is bound to it, or its
     /// runtime exits.*
     pub(crate) fn end(self) {
@@ -377,15 +360,6 @@ impl<'m> OwnM<'m> {
         table::give(unsafe { &mut *self.own().dead.get() }.drain(..));
         *self.own().ready.borrow_mut() = Vec::new();
         self.tid.store(0, Ordering::Relaxed);
-    }
-
-    /// Returns a fresh id for a G.
-    #[inline]
-    pub(crate) fn next_id(self) -> u64 {
-        let mut batch = self.own().ids.get();
-        let id = batch.next(|n| self.sched().take_ids(n));
-        self.own().ids.set(batch);
-        id
     }
 }
 

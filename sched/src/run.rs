@@ -1,19 +1,17 @@
 //! Running Gs: choosing the next one, running it until it stops, waking those that wait, and the Ms and Ps
 //! that this takes.
 
+mod blocking;
 pub(crate) mod boundary;
 pub(crate) mod case_waker;
 pub(crate) mod contexts;
 pub(crate) mod crowd;
 mod find;
-pub(crate) mod hogs;
 pub(crate) mod idle;
 pub(crate) mod kept;
-pub(crate) mod latency;
 pub mod net_wakers;
 #[cfg(feature = "other-budget")]
 pub(crate) mod other_budget;
-pub(crate) mod places;
 mod poll;
 pub(crate) mod rescue;
 pub(crate) mod reserved;
@@ -24,6 +22,7 @@ pub(crate) mod sched;
 mod simulated;
 pub(crate) mod simulation;
 mod stack_supply;
+mod start;
 #[cfg(all(feature = "interpose", target_os = "linux"))]
 mod station;
 #[cfg(not(all(feature = "interpose", target_os = "linux")))]

@@ -1,12 +1,17 @@
 //! What looks at the scheduler from outside: sysmon, the metrics, the dump.
 
 pub(crate) mod await_stacks;
+pub(crate) mod by_place;
+mod capture;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan)))]
 pub(crate) mod debugger;
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan))))]
 #[path = "watch/no_debugger.rs"]
 pub(crate) mod debugger;
 pub(crate) mod dump;
+pub(crate) mod events;
+pub(crate) mod hogs;
+pub(crate) mod latency;
 #[cfg_attr(
     not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan))),
     path = "watch/no_memory.rs"
@@ -15,6 +20,7 @@ pub mod memory;
 pub(crate) mod metrics;
 pub(crate) mod monitor;
 pub(crate) mod outside;
+pub(crate) mod places;
 mod plan;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan)))]
 pub(crate) mod profile;
@@ -22,5 +28,6 @@ mod ready;
 pub mod recorder;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan)))]
 mod samples;
+mod sampling;
 pub(crate) mod spawn_stacks;
 pub(crate) mod sysmon;

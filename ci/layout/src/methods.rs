@@ -8,6 +8,9 @@ use syn::{ImplItem, Item, Type};
 use crate::arrows::Arrows;
 use crate::crates::{Crate, is_for_tests};
 
+/// Methods that types of other crates have, too: a call says nothing of the type.
+const OF_OTHERS: [&str; 5] = ["build", "first", "push_back", "thread_name", "write_all"];
+
 /// Returns the files that call a method which only one other file defines.
 pub(crate) fn calls(of: &Crate) -> Arrows {
     let defined = only_here(of);
@@ -54,7 +57,7 @@ fn only_here(of: &Crate) -> BTreeMap<String, usize> {
     let shared = extended.iter().filter(|(_, files)| files.len() > 1).map(|(name, _)| name);
     let of_shared = shared.flat_map(|name| &methods[name]);
     of_shared
-        .filter(|name| names[*name].len() == 1)
+        .filter(|name| names[*name].len() == 1 && !OF_OTHERS.contains(&name.as_str()))
         .filter_map(|name| Some((name.clone(), *names[name].first()?)))
         .collect()
 }

@@ -79,7 +79,7 @@ impl Builder {
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
             hosts: self.hosts,
-            sched: Arc::downgrade(crate::Handle::current().sched()),
+            sched: Arc::downgrade(crate::handles::Handle::current().sched()),
             connections: Connections::default(),
         });
         let (accepts, its_shared) = (listener.try_clone()?, shared.clone());

@@ -604,7 +604,7 @@ impl Builder {
         let calls = std::mem::take(&mut self.calls);
         // A simulation has no sysmon, which finds hogs; and a thread for each of many short runs costs much.
         let needs_reader = calls.need_reader() && !self.is_simulated();
-        let (config, trace) = (self.config(&calls)?, trace::wanted()?);
+        let (config, trace) = (self.into_config(&calls)?, trace::wanted()?);
         #[cfg(unix)]
         dump_on.map_or(Ok(()), trigger::dump_on)?;
         if track_locks {
@@ -681,7 +681,7 @@ impl Builder {
 
     /// Returns what the scheduler needs: the settings of the program, then those of the environment, then the
     /// defaults.
-    fn config(self, calls: &Calls) -> io::Result<Config> {
+    fn into_config(self, calls: &Calls) -> io::Result<Config> {
         let blocking_threads = or_else(
             self.blocking_threads,
             || environment::number("RUNTIME_BLOCKING_THREADS", 1..=usize::MAX),

@@ -1,69 +1,16 @@
-//! `Handle`: a reference to a runtime, for spawning, settings and metrics from any thread.
+//! What a `Handle` starts and shows.
 
 use std::io;
-use std::panic::{Location, RefUnwindSafe, UnwindSafe};
-use std::sync::Arc;
+use std::panic::Location;
 
-use sched::Sched;
 use sched::spawn::{Spec, Where};
 
-use crate::default::current_sched;
+use crate::handles::Handle;
 use crate::metrics::{AtPlace, HogPlace, Snapshot};
 use crate::spawn::{Entry, start};
 use crate::thread::JoinHandle;
 
-/// A reference to a runtime, for any thread. It does not keep the runtime going.
-///
-/// While the runtime is being ended, a new green thread is cancelled before it begins, and its handle returns
-/// [`Cancelled`](crate::thread::Cancelled).
-///
-/// After the end of the runtime:
-///
-/// - [`spawn`](Handle::spawn) and [`block_on`](Handle::block_on) panic, saying so.
-/// - [`procs`](Handle::procs), [`set_procs`](Handle::set_procs) and [`metrics`](Handle::metrics) still
-///   answer.
-/// - Join handles of its green threads still return results. Their `cancel` and `unpark` do nothing.
-/// - Its sockets work as long as they need not wait. A call that has to wait returns an error of kind
-///   `NotConnected`.
-///
-/// ```
-/// let handle = runtime::Handle::current();
-/// assert_eq!(handle.block_on(|| 3), 3);
-/// ```
-#[derive(Clone, Debug)]
-pub struct Handle {
-    pub(super) sched: Arc<Sched>,
-}
-
 impl Handle {
-    pub(crate) fn sched(&self) -> &Arc<Sched> {
-        &self.sched
-    }
-
-    /// Returns a handle to the runtime of the calling green thread. On a plain OS thread it is the default
-    /// runtime, which is started if this is the first use.
-    ///
-    /// # Panics
-    ///
-    /// Panics with the reason if the default runtime cannot be started: see [`block_on`](crate::block_on).
-    ///
-    /// ```
-    /// assert!(runtime::Handle::current().procs() >= 1);
-    /// ```
-    pub fn current() -> Handle {
-        Handle { sched: current_sched().unwrap_or_else(|error| panic!("{error}")) }
-    }
-
-    /// Returns a handle to the runtime of the calling green thread, or `None` on a plain OS thread.
-    ///
-    /// ```
-    /// assert!(runtime::Handle::try_current().is_none());
-    /// assert!(runtime::block_on(|| runtime::Handle::try_current().is_some()));
-    /// ```
-    pub fn try_current() -> Option<Handle> {
-        Sched::current().map(|sched| Handle { sched })
-    }
-
     /// Starts a green thread of this runtime that runs a closure or a future, and returns its join handle.
     /// [`thread::Builder::spawn_on`](crate::thread::Builder::spawn_on) also sets its name and its stack size.
     ///
@@ -84,7 +31,7 @@ impl Handle {
         E: Entry<M> + Send + 'static,
         E::Output: Send + 'static,
     {
-        start::or_panic(start::spawn(Where::In(&self.sched), Spec::at(Location::caller()), task))
+        start::or_panic(start::spawn(Where::In(self.sched()), Spec::at(Location::caller()), task))
     }
 
     /// Starts a green thread as [`spawn`](Handle::spawn) does, but returns an error if it cannot be started.
@@ -108,7 +55,7 @@ impl Handle {
         E: Entry<M> + Send + 'static,
         E::Output: Send + 'static,
     {
-        start::spawn(Where::In(&self.sched), Spec::at(Location::caller()), task)
+        start::spawn(Where::In(self.sched()), Spec::at(Location::caller()), task)
     }
 
     /// Runs `main` as a green thread of this runtime, blocks the caller until it has ended, and returns its
@@ -133,7 +80,7 @@ impl Handle {
         E: Entry<M> + Send,
         E::Output: Send,
     {
-        start::block_on(&self.sched, Location::caller(), main)
+        start::block_on(self.sched(), Location::caller(), main)
     }
 
     /// Runs a future that need not be `Send` on the calling thread, and returns its output: see
@@ -161,51 +108,7 @@ impl Handle {
     /// ```
     #[track_caller]
     pub fn block_on_local<F: Future>(&self, future: F) -> F::Output {
-        start::block_on_local(&self.sched, future)
-    }
-
-    /// Returns the number of Ps: how many green threads run at the same moment.
-    ///
-    /// ```
-    /// assert!(runtime::Handle::current().procs() >= 1);
-    /// ```
-    pub fn procs(&self) -> usize {
-        self.sched.procs()
-    }
-
-    /// Sets the number of Ps: how many green threads run at the same moment. It may be called at any time and
-    /// returns at once.
-    ///
-    /// If there are fewer Ps than before, green threads that run now go on until they park, yield or are
-    /// preempted. Then other Ps take the green threads in their run queues.
-    ///
-    /// # Errors
-    ///
-    /// - `InvalidInput`: `n` is 0 or too large. The text says how many are allowed.
-    /// - `Unsupported`: this is a [forked child](crate::docs::fork).
-    ///
-    /// ```
-    /// let runtime = runtime::Builder::new().procs(1).build()?;
-    /// runtime.handle().set_procs(4)?;
-    /// assert_eq!(runtime.handle().procs(), 4);
-    /// assert!(runtime.handle().set_procs(0).is_err());
-    /// # std::io::Result::Ok(())
-    /// ```
-    pub fn set_procs(&self, n: usize) -> io::Result<()> {
-        self.sched.set_procs(n)
-    }
-
-    /// Returns the number of this runtime's green threads that have not ended: see
-    /// [`num_green_threads`](crate::num_green_threads).
-    ///
-    /// ```
-    /// let runtime = runtime::Runtime::new()?;
-    /// runtime.spawn(runtime::thread::park);
-    /// assert_eq!(runtime.handle().num_green_threads(), 1);
-    /// # std::io::Result::Ok(())
-    /// ```
-    pub fn num_green_threads(&self) -> usize {
-        self.sched.living()
+        start::block_on_local_in(self.sched(), future)
     }
 
     /// Returns counters and gauges of this runtime: what it has done, and what it has now.
@@ -220,7 +123,7 @@ impl Handle {
     /// assert!(handle.metrics().spawned >= 1);
     /// ```
     pub fn metrics(&self) -> Snapshot {
-        crate::metrics::of(&self.sched)
+        crate::metrics::of(self.sched())
     }
 
     /// Returns the hogs of this runtime: see [`metrics::hogs`](crate::metrics::hogs()).
@@ -231,7 +134,7 @@ impl Handle {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn hogs(&self) -> Vec<HogPlace> {
-        crate::metrics::hogs::by_place(&self.sched)
+        crate::metrics::hogs::by_place(self.sched())
     }
 
     /// Returns what the green threads of this runtime do, by the place at which they were spawned: see
@@ -248,9 +151,6 @@ impl Handle {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn by_place(&self) -> Vec<AtPlace> {
-        self.sched.by_place()
+        self.sched().by_place()
     }
 }
-
-impl UnwindSafe for Handle {}
-impl RefUnwindSafe for Handle {}

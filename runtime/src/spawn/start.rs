@@ -52,7 +52,7 @@ where
     // can unwind.
     let join = unsafe { main.start(Where::In(sched), Spec::at(place), ()) };
     let join = or_panic(join);
-    waits.waits_for(join.thread());
+    waits.waits_for(join.thread().identity());
     let result = join.join_surely();
     let report = waits.over();
     // The process may end next.
@@ -68,16 +68,23 @@ where
     }
 }
 
-/// Runs a future that need not be `Send` on the calling thread. What it spawns belongs to the runtime of
-/// `sched`.
+/// Runs a future that need not be `Send` on the calling thread.
+pub(crate) fn block_on_local<F: Future>(future: F) -> F::Output {
+    let _written = crate::trace::trigger::WaitsUntilWritten;
+    #[cfg(feature = "tokio")]
+    let _context = if sched::park::on_green_thread() { None } else { crate::tokio::enter() };
+    sched::block_on::block_on_local(future)
+}
+
+/// As `block_on_local`. What the future spawns belongs to the runtime of `sched`.
 #[track_caller]
-pub(crate) fn block_on_local<F: Future>(sched: &Arc<Sched>, future: F) -> F::Output {
+pub(crate) fn block_on_local_in<F: Future>(sched: &Arc<Sched>, future: F) -> F::Output {
     let entered = match Sched::current() {
         None => Some(Entered::enter(sched)),
         Some(own) if Arc::ptr_eq(&own, sched) => None,
         Some(_) => panic!("block_on_local on a green thread of another runtime"),
     };
-    let output = crate::block_on_local(future);
+    let output = block_on_local(future);
     drop(entered);
     output
 }

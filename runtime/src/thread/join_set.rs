@@ -26,7 +26,7 @@ use slab::Slab;
 use super::{AbortHandle, Builder, JoinError, Thread};
 use crate::channel::{Receiver, RecvError, Sender, unbounded};
 use crate::default;
-use crate::runtime::Handle;
+use crate::handles::Handle;
 use crate::spawn::{Entry, start};
 use crate::sync::Semaphore;
 

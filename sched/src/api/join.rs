@@ -12,11 +12,11 @@ use std::thread;
 use crate::api::budget;
 use crate::api::mask::uncancellable;
 use crate::api::park::{self, Waiting};
-use crate::g::GRef;
 use crate::g::joiner::Joiner;
 use crate::g::payload;
 use crate::g::wait::{Cancel, Decision, Outcome};
 use crate::g::why::{Awaited, On, Why};
+use crate::g::{GRef, Identity};
 use crate::m::current::current_g;
 use crate::m::release::release;
 use crate::run::task::drop_unseen;
@@ -26,6 +26,11 @@ use crate::run::wake;
 pub struct GHandle(GRef);
 
 impl GHandle {
+    /// Returns what names this thread also after its end.
+    pub fn identity(&self) -> Identity {
+        Identity { g: self.g(), id: self.id() }
+    }
+
     /// Returns a handle of the calling thread.
     pub fn current() -> GHandle {
         let g = park::me();

@@ -18,10 +18,7 @@ use crate::g::why::{On, Why};
 use crate::g::{GRef, Ticket};
 use crate::m::current::{current_g, on_m};
 use crate::m::{Loan, os_thread};
-use crate::p::Held;
-use crate::p::event::Kind;
 use crate::run::boundary::{self, enter};
-use crate::run::sched::Sched;
 use crate::run::task::Cancelled;
 use crate::run::wake;
 use crate::sys::message::write_message;
@@ -194,10 +191,7 @@ fn arm_timer(g: GRef, number: u32, when: u64) -> Option<boundary::Entered> {
     let held = entered.held();
     // Without a P, any heap will do.
     let heap = held.map_or(0, |h| h.index);
-    match held {
-        Some(held) => held.notes_moment(Kind::TimerArmed, g.id(), 0),
-        None => sched.outside.notes(Kind::TimerArmed, g.id(), 0),
-    }
+    sched.on_park_timer_armed(held, g.id());
     let modified = sched.heaps.modify(heap, &TimerRef::of_g(g), when, 0, u64::from(number));
     if let Some(when) = modified.wake_for {
         match held {
@@ -211,7 +205,7 @@ fn arm_timer(g: GRef, number: u32, when: u64) -> Option<boundary::Entered> {
         return Some(entered);
     }
     // The stop does not follow at once, or there is none.
-    held.inspect(|held| held.ends_moment());
+    held.inspect(|held| held.on_delay());
     None
 }
 
@@ -450,8 +444,8 @@ impl Blocking {
         let nested = g.binding.set_blocking(true);
         let (m, sched) = (entered.m(), entered.m().sched());
         sched.end_roaming(m);
+        sched.on_blocking(entered.held(), g);
         if let Some(held) = entered.held() {
-            held.notes(Kind::Blocking, g.id(), 0);
             // All Gs of a simulation run on one M.
             let gives = if sched.is_simulated() { Gives::IfItLasts } else { gives };
             let hands_off = match gives {
@@ -466,8 +460,6 @@ impl Blocking {
                 sched.rescues.note_handed_off();
                 boundary::hand_p_off(m);
             }
-        } else {
-            sched.outside.notes(Kind::Blocking, g.id(), 0);
         }
         entered.leave_to_block();
         Blocking { nested }
@@ -486,24 +478,5 @@ impl Drop for Blocking {
                 entered.m().sched().roam(entered.m());
             }
         }
-    }
-}
-
-impl Sched {
-    /// Tells sysmon that the P is about to be lent to a G in `blocking`. Sysmon looks soon if work waits for
-    /// a P, and is told of later work. *Runs on: the holder of the P.*
-    pub(crate) fn lends_to_block(&self, held: Held<'_>) {
-        if self.arm_sysmon_for_work(held) {
-            self.sysmon.blocking_with_work();
-        }
-    }
-
-    /// Arms sysmon, which later work then wakes. Returns whether work waits for the P already. *Runs on: the
-    /// holder of the P, which lends it to a G in `blocking` or gives it up.*
-    fn arm_sysmon_for_work(&self, held: Held<'_>) -> bool {
-        self.sysmon.blocking_begins(|| {
-            let work_waits = !held.queue.is_empty() || !self.global.is_empty() || self.idle.any_wanting();
-            work_waits && self.idle.idle_ps() == 0
-        })
     }
 }

@@ -20,7 +20,7 @@ use crate::run::sched::Sched;
 use crate::run::wake;
 use crate::sync::unpaused;
 use crate::timer::entry::{Alarm, FOR_FUTURE, Target, TimerRef};
-use crate::watch::await_stacks;
+use crate::watch::events::on_awaited;
 
 /// Sleeps until `when` on the runtime's clock; `NEVER` sleeps until a cancellation. No timer fires early on
 /// that clock, so the sleep is never shorter.
@@ -71,7 +71,7 @@ pub(crate) fn park_with_alarm(g: GRef, number: u32, when: u64) {
 fn arm(entered: &Entered, timer: &TimerRef, when: u64, seq: u64) {
     let sched = entered.m().sched();
     let held = entered.held();
-    sched.note_armed(held, current_g().map_or(0, |g| g.id()));
+    sched.on_timer_armed(held, current_g().map_or(0, |g| g.id()));
     let heap = held.map_or(0, |held| held.index);
     if let Some(when) = sched.heaps.modify(heap, timer, when, 0, seq).wake_for {
         sched.timer_was_added(when);
@@ -118,7 +118,7 @@ impl Sleep {
             return false;
         }
         // This wait clones no waker.
-        await_stacks::keep(g);
+        on_awaited(g);
         let Some(entered) = enter() else { return false };
         g.timer_lent.store(true, Ordering::Relaxed);
         // The future may be moved to another thread and outlive this G's task.
@@ -126,7 +126,7 @@ impl Sleep {
         self.timer = Owner::G(g);
         let sched = entered.m().sched();
         let held = entered.held();
-        sched.note_armed(held, g.id());
+        sched.on_timer_armed(held, g.id());
         let heap = held.map_or(0, |held| held.index);
         let modified = sched.heaps.modify(heap, &TimerRef::of_g(g), self.when, 0, FOR_FUTURE);
         match (modified.wake_for, held) {

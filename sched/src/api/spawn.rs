@@ -15,7 +15,6 @@ use crate::m::current::current_g;
 use crate::p::Held;
 use crate::run::boundary::{Entered, enter};
 use crate::run::contexts;
-use crate::run::latency::look_at_spawn;
 use crate::run::sched::Sched;
 use crate::run::simulation;
 use crate::run::task::{After, Closure, Polled, Work};
@@ -229,14 +228,11 @@ fn spawn_alone(entered: Entered, spec: Spec, needs: Needs, init: impl FnOnce(GRe
     init(g);
     sched.make_work(|| match entered.held() {
         Some(held) => held.counters.spawn(|| {
-            if held.own().sampler.counts_to_look() {
-                look_at_spawn(held, g);
-            }
+            held.on_spawned(g);
             held.queue.put_fresh(g);
         }),
         None => sched.closing.spawn_without_p(|| {
-            sched.keep_spawn_stack(g);
-            sched.outside.spawns(g);
+            sched.on_spawned_outside(g);
             sched.global.push(g);
         }),
     });
@@ -269,8 +265,7 @@ fn spawn_from_outside(
     }
     init(g);
     admitted.commit();
-    sched.keep_spawn_stack(g);
-    sched.outside.spawns(g);
+    sched.on_spawned_outside(g);
     sched.make_work(|| sched.global.push(g));
     Ok(g)
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::g::GRef;
+use crate::g::{GRef, Identity};
 use crate::sync::Mutex;
 
 /// The record of one runtime's threads in `block_on`, and of the looks for a deadlock.
@@ -38,8 +38,9 @@ impl std::fmt::Debug for InBlockOn<'_> {
 }
 
 impl InBlockOn<'_> {
-    /// Records that the caller is about to wait for the end of `g`.
-    pub(crate) fn add_main(&mut self, g: GRef, id: u64) {
+    /// Records that the caller is about to wait for the end of `main`.
+    pub fn waits_for(&mut self, main: Identity) {
+        let Identity { g, id } = main;
         self.id = Some(id);
         self.all.calls.lock().push(Call { g, id, report: None });
     }

@@ -35,8 +35,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use timers::clock;
 
-use crate::api::join::GHandle;
 use crate::end::block_on_calls::InBlockOn;
+use crate::end::report::report;
 use crate::g::wait::Decision;
 use crate::m::activity::{PARKS, at_one_moment};
 use crate::m::os_thread;
@@ -44,7 +44,6 @@ use crate::m::release::release;
 use crate::run::sched::Sched;
 use crate::run::wake;
 use crate::sys::{self, Doing};
-use crate::watch::dump::report;
 
 /// The message with which `block_on` panics.
 pub const TEXT: &str = "all green threads are asleep - deadlock!";
@@ -71,13 +70,6 @@ pub fn set_in_test_harness() {
 
 fn in_test_harness() -> bool {
     IN_TEST_HARNESS.load(Ordering::Relaxed)
-}
-
-impl InBlockOn<'_> {
-    /// Records that the caller is about to wait for the end of `main`.
-    pub fn waits_for(&mut self, main: &GHandle) {
-        self.add_main(main.g(), main.id());
-    }
 }
 
 impl Sched {

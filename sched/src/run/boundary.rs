@@ -39,7 +39,6 @@ use crate::g::wait::{Decision, Outcome};
 use crate::g::{GRef, Status, panics};
 use crate::m::{Loan, M, OwnM, current::current, in_place::Slept};
 use crate::p::Held;
-use crate::p::event::{By, Kind, Stopped};
 use crate::run::contexts;
 use crate::stack::coro::Coro;
 use crate::sys::Doing;
@@ -180,7 +179,7 @@ fn regain_p(m: OwnM<'_>) {
     sched.end_roaming(m);
     let queue_up = |g| sched.make_work(|| sched.global.push(g));
     let held = sched.take_idle_p(m).unwrap_or_else(|| wait_in_place(m, g, queue_up));
-    m.record_run(held, g);
+    m.on_run(held, g);
     lend(m, held);
 }
 
@@ -191,7 +190,7 @@ fn give_up(m: OwnM<'_>, held: Held<'_>) {
     let (g, sched, p) =
         (m.running_or_hooked().expect("user code on an M belongs to a G"), m.sched(), held.p());
     sched.rescues.note_asked();
-    p.recorder.notes(Kind::Asked, g.id(), 0);
+    p.on_asked_for_p(g);
     if g.binding.is_blocking() {
         sched.rescues.note_declared();
         m.let_go();
@@ -206,7 +205,7 @@ fn give_up(m: OwnM<'_>, held: Held<'_>) {
         sched.hand_off(p);
     };
     let held = wait_in_place(m, g, queue_up);
-    m.record_run(held, g);
+    m.on_run(held, g);
     lend(m, held);
 }
 
@@ -221,7 +220,7 @@ fn wait_in_place(m: OwnM<'_>, g: GRef, queue_up: impl FnOnce(GRef)) -> Held<'_> 
         unsafe { g.set_in_place(Some(m)) };
     }
     g.set_status(Status::Runnable);
-    sched.outside.stops(g, Stopped::ForP);
+    sched.on_stop_for_a_p(g);
     queue_up(g);
     debug_assert!(m.lent_p().is_none(), "the M still has a P that it passed on");
     sched.sleep_for_a_p(m);
@@ -428,10 +427,7 @@ struct Limit {
 #[cold]
 fn park_in_place(g: GRef, entered: Entered, limit: Option<Limit>) {
     let m = entered.m();
-    match m.held() {
-        Some(held) => held.parks(g),
-        None => m.sched().outside.parks(g),
-    }
+    m.sched().on_stop_in_place(m, g);
     m.sched().end_roaming(m);
     hand_p_off(m);
     // SAFETY: `g` runs here, on `m`.
@@ -441,7 +437,7 @@ fn park_in_place(g: GRef, entered: Entered, limit: Option<Limit>) {
     if g.wait.commit() {
         sleep_in_place(m, g, limit);
     } else {
-        m.sched().outside.goes_on(g);
+        m.sched().on_goes_on(g);
     }
     g.set_status(Status::Running);
     debug_assert!(g.wait.is_decided(), "a wait in place ended undecided");
@@ -473,7 +469,7 @@ fn sleep_in_place(m: OwnM<'_>, g: GRef, limit: Option<Limit>) {
         let times_out =
             limit.is_some_and(|limit| g.wait.decide(limit.number, Outcome::TimedOut) == Decision::Parked);
         if times_out {
-            m.sched().outside.readies(g, By::Timer);
+            m.sched().on_limit_in_place(g);
         }
         times_out
     };

@@ -273,11 +273,11 @@ impl CrowdState {
 
 /// Pauses the M of this thread, if sysmon has asked for that and its G computes without a P. `locked` says
 /// that the G may have a lock of the C library. First copies the stack of the G if a reader has asked for it
-/// (`run/hogs.rs`). *Runs on: any thread, in the handler of the signal: it allocates nothing and takes no
+/// (`watch/hogs.rs`). *Runs on: any thread, in the handler of the signal: it allocates nothing and takes no
 /// lock.*
 fn on_signal(locked: bool, registers: &preempt::Registers) {
     on_m(|m| {
-        m.sched().hogs.fill(m.shared(), registers);
+        m.sched().on_signal(m.shared(), registers);
         if !m.has_lost_p() {
             return;
         }

@@ -13,7 +13,7 @@ use crate::m::rest::SleepKind;
 use crate::m::wish::Wish;
 use crate::m::{MRef, OwnM};
 use crate::p::Held;
-use crate::p::event::{By, Kind};
+use crate::p::event::By;
 use crate::run::sched::Sched;
 
 /// What an M does after its sleep.
@@ -63,7 +63,7 @@ impl Sched {
                 continue;
             }
             let found = self.next_g(m, held).or_else(|| {
-                held.searches();
+                held.on_search();
                 self.polled_g(m, held).or_else(|| self.stolen_g(m, held))
             });
             if let Some(g) = found {
@@ -96,7 +96,7 @@ impl Sched {
             if let Some(g) = held.queue.pop(1, &mut 0) {
                 return Some(g);
             }
-            held.ends_moment();
+            held.on_delay();
         }
         m.home.pop()
     }
@@ -114,7 +114,7 @@ impl Sched {
         }
         let Some(next) = self.idle.take_wanting() else { return false };
         let p = held.index;
-        held.notes(Kind::HandOff, 0, 0);
+        held.on_p_handed_off();
         m.let_go();
         if m.own().spinning.replace(false) {
             self.idle.stop_spinning();
@@ -170,7 +170,7 @@ impl Sched {
                 held.counters.steals.one();
                 // Thieves may have taken some of these again.
                 held.counters.stolen.add(1 + held.queue.len().saturating_sub(before) as u64);
-                held.notes(Kind::Steal, g.id(), victim.index);
+                held.on_stolen(g, victim);
                 return Some(g);
             }
             if let Some(now) = last_at
@@ -182,7 +182,7 @@ impl Sched {
                 if let Some(g) = held.queue.pop(1, &mut 0) {
                     return Some(g);
                 }
-                held.ends_moment();
+                held.on_delay();
             }
         }
         self.global.pop_batch(ps, |g| held.queue.put_woken(g))
@@ -211,7 +211,7 @@ impl Sched {
     /// or parks.
     fn rest(&self, m: OwnM<'_>, held: Held<'_>) -> Then {
         let p = held.p();
-        self.note_given_up(m, held);
+        self.on_p_idle(m, held);
         m.let_go();
         self.put_idle(p.index);
         self.rest_without_p(m)
@@ -293,7 +293,7 @@ impl Sched {
         if !m.rest.begin(SleepKind::Polls, has_work) {
             return None;
         }
-        self.note_sleep(m, How::Polls);
+        self.on_m_sleeps(m, How::Polls);
         let woken = self.wait_for_events(m, turn, until);
         if look_at != clock::NEVER && woken.is_empty() && clock::now() >= look_at {
             // Before `over`: the look counts this M as asleep.
@@ -311,10 +311,7 @@ impl Sched {
         self.idle.count_spinning();
         m.own().spinning.set(true);
         held.counters.net_wakes.add(woken.len() as u64);
-        if !woken.is_empty() {
-            // The moment at which the M has taken the P.
-            held.notes_in_moment(Kind::NetPoll, 0, woken.len());
-        }
+        held.on_polled_for(woken.len());
         self.ready_all(held, woken, By::Network);
         self.steal_due_timers(held);
     }
@@ -322,8 +319,8 @@ impl Sched {
     /// Makes Gs runnable that the network has woken while all Ps are busy; sysmon makes one of them look at
     /// this work. *Runs on: `m`, which has left the netpoller, without a P.*
     pub(crate) fn leave_to_busy_ps(&self, m: OwnM<'_>, woken: GList) {
-        self.note_wake(m);
-        self.outside.readies_all(&woken, By::Network);
+        self.on_m_woken(m);
+        self.on_all_ready_outside(&woken, By::Network);
         self.make_work(|| self.global.append(woken));
         self.sysmon.wake();
     }
@@ -402,7 +399,7 @@ impl Sched {
     /// list of parked Ms, where `Closing::exit` finds it.*
     fn sleep_until_handed(&self, m: OwnM<'_>) -> Then {
         debug_assert!(!m.own().spinning.get());
-        self.note_sleep(m, How::Parks);
+        self.on_m_sleeps(m, How::Parks);
         let mut sleeps = m.rest.begin(SleepKind::Parked, || !m.home.is_empty());
         let then = loop {
             if sleeps {
@@ -420,7 +417,7 @@ impl Sched {
             }
         };
         m.rest.over();
-        self.note_wake(m);
+        self.on_m_woken(m);
         then
     }
 

@@ -13,7 +13,7 @@ use crate::g::wait::{Decision, Outcome};
 use crate::g::{GRef, Ticket};
 use crate::m::OwnM;
 use crate::p::Held;
-use crate::p::event::{By, Kind};
+use crate::p::event::By;
 use crate::run::net_wakers::{self, is_future};
 use crate::run::sched::Sched;
 
@@ -34,9 +34,7 @@ impl Sched {
         let woken = self.woken_gs(&mut ready);
         held.counters.net_wakes.add(woken.len() as u64);
         let any = !woken.is_empty();
-        if any {
-            held.notes_moment(Kind::NetPoll, 0, woken.len());
-        }
+        held.on_polled(woken.len());
         self.ready_all(held, woken, By::Network);
         any
     }
@@ -77,7 +75,7 @@ impl Sched {
         self.netpoll.polled(clock::now());
         let woken = self.woken_gs(&mut ready);
         if !woken.is_empty() {
-            self.outside.readies_all(&woken, By::Network);
+            self.on_all_ready_outside(&woken, By::Network);
             self.make_work(|| self.global.append(woken));
         }
     }
@@ -116,7 +114,7 @@ impl Sched {
             } else {
                 self.wake_to_watch();
             }
-            held.ends_moment();
+            held.on_delay();
         }
     }
 

@@ -23,7 +23,6 @@ use timers::clock::NEVER;
 use crate::g::list::GList;
 use crate::m::OwnM;
 use crate::p::Held;
-use crate::p::event::Kind;
 use crate::run::idle::GiveUp;
 use crate::run::sched::{MAX_PROCS, Sched};
 
@@ -37,13 +36,13 @@ impl Sched {
     pub fn set_procs(&self, n: usize) -> io::Result<()> {
         // A forked child has no thread to wake: its copy of an M's lock may be held for ever.
         crate::sys::fork::check()?;
-        self.make_work(|| self.resize(n))?;
+        self.make_work(|| self.resize_to(n))?;
         self.serve_waiting(None);
         Ok(())
     }
 
     /// As `set_procs`, but wakes no M for Ps that become idle.
-    pub(crate) fn resize(&self, n: usize) -> io::Result<()> {
+    pub(crate) fn resize_to(&self, n: usize) -> io::Result<()> {
         if !(1..=MAX_PROCS).contains(&n) {
             let text = format!("procs is {n}: from 1 to {MAX_PROCS} are allowed");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
@@ -149,7 +148,7 @@ impl Sched {
     fn retire_locked(&self, p: usize, retired: &mut HashSet<usize>) -> u64 {
         // SAFETY: the caller holds `p`, and gives it up by this call.
         let held = unsafe { Held::new(self.p(p)) };
-        held.notes(Kind::Retire, 0, 0);
+        held.on_p_retired();
         self.move_queue(p);
         self.coros.take_all(held.coros());
         held.own().set_covered();

@@ -12,7 +12,6 @@ use crate::g::{GRef, Status};
 use crate::m::OwnM;
 use crate::m::release::release;
 use crate::p::Held;
-use crate::p::event::{Kind, Stopped};
 use crate::run::boundary;
 use crate::run::sched::Sched;
 use crate::stack::coro::Coro;
@@ -37,7 +36,7 @@ impl Sched {
         let round = held.next_round();
         if round.is_multiple_of(GLOBAL_FIRST) {
             self.poll_now(m, held);
-            held.look_for_recorder();
+            held.on_round();
             self.poll_station(m);
             if self.coros.shortage.anyone_waits() {
                 self.share_stacks(held);
@@ -55,7 +54,7 @@ impl Sched {
         };
         own.slice.set(slice);
         g.or_else(|| {
-            held.look_for_recorder();
+            held.on_round();
             self.global.pop_batch(self.procs(), |g| held.queue.put_woken(g))
         })
     }
@@ -68,7 +67,7 @@ impl Sched {
         }
         loop {
             let Some(held) = self.may_run(m, g) else { return };
-            let Some(stop) = self.resume::<false>(m, held, g) else { return };
+            let Some(stop) = self.resume_g::<false>(m, held, g) else { return };
             if !self.stopped(m, g, stop) {
                 return;
             }
@@ -81,7 +80,7 @@ impl Sched {
     pub(crate) fn may_run<'m>(&self, m: OwnM<'m>, g: GRef) -> Option<Held<'m>> {
         let Some(held) = m.held() else {
             // The wait of `g` was decided before its commit, and sysmon has taken the P meanwhile.
-            self.outside.goes_on(g);
+            self.on_goes_on(g);
             self.queue_without_p(m, g);
             return None;
         };
@@ -97,7 +96,7 @@ impl Sched {
     /// Resumes `g`, whose status is that it runs, and returns why it stopped; `None` if `g` waits for a stack
     /// instead. `MAY_OWN` is false where no green thread has thread-locals of its own.
     #[inline(always)]
-    pub(crate) fn resume<const MAY_OWN: bool>(&self, m: OwnM<'_>, held: Held<'_>, g: GRef) -> Option<Stop> {
+    pub(crate) fn resume_g<const MAY_OWN: bool>(&self, m: OwnM<'_>, held: Held<'_>, g: GRef) -> Option<Stop> {
         if !self.prepare(m, held, g) {
             return None;
         }
@@ -148,9 +147,9 @@ impl Sched {
     pub(crate) fn stopped(&self, m: OwnM<'_>, g: GRef, stop: Stop) -> bool {
         match stop {
             Stop::Park => {
-                self.record_stop(m, g, Stop::Park);
+                self.on_stop(m, g, Stop::Park);
                 if !self.commit(m, g) {
-                    self.record_going_on(m);
+                    self.on_no_stop(m);
                     return true;
                 }
             }
@@ -174,6 +173,16 @@ impl Sched {
         sample.inspect(|&weight| self.run_sampled(m, held, g, weight)).is_some()
     }
 
+    /// Runs `g`, whose wake-up is a sample of this weight, until it stops.
+    fn run_sampled(&self, m: OwnM<'_>, held: Held<'_>, g: GRef, weight: u8) {
+        let sample = self.on_sample_runs(held, g, weight);
+        let Some(stop) = self.resume_g::<true>(m, held, g) else { return };
+        self.on_sample_stops(m, &sample);
+        if self.stopped(m, g, stop) {
+            self.run(m, g);
+        }
+    }
+
     /// Does what the P's alerts ask for before `g` runs.
     #[cold]
     #[inline(never)]
@@ -181,44 +190,7 @@ impl Sched {
         if held.own().lacks_watcher() {
             self.ensure_watcher(held);
         }
-        m.record_run(held, g);
-    }
-
-    /// Records why `g` has stopped if its run was recorded. *Runs on: `m`, before a waker may make `g`
-    /// ready.*
-    // A yield asks only when its wake-up is looked at, which is always while the P records. So a yield pays
-    // for one question, not for two.
-    #[inline(always)]
-    pub(crate) fn record_stop(&self, m: OwnM<'_>, g: GRef, stop: Stop) {
-        if m.own().records.get() {
-            self.record_recorded_stop(m, g, stop);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn record_recorded_stop(&self, m: OwnM<'_>, g: GRef, stop: Stop) {
-        let stopped = match stop {
-            Stop::Park => Stopped::Park(g.waits_for_number()),
-            Stop::Pending => Stopped::Park(Why::Future as u8),
-            Stop::Yield => Stopped::Yield,
-            Stop::Done => Stopped::End,
-        };
-        match m.held() {
-            Some(held) => m.record_stop(held, stopped),
-            None => self.outside.stops(g, stopped),
-        }
-    }
-
-    /// Records that the G whose stop was recorded last goes on, because its wait was decided before its
-    /// commit.
-    #[cold]
-    fn record_going_on(&self, m: OwnM<'_>) {
-        // That stop is recorded, and a yield that follows is the same stop.
-        m.own().records.set(false);
-        if let Some(held) = m.held() {
-            held.goes_on();
-        }
+        m.on_run(held, g);
     }
 
     /// Passes the P on if `g` waits in place on another M: hands the P to that M and returns `true`; `m` then
@@ -232,7 +204,7 @@ impl Sched {
         };
         debug_assert!(!m.own().spinning.get(), "the promise to look for work would be lost");
         let p = held.index;
-        held.notes(Kind::HandOff, 0, 0);
+        held.on_p_handed_off();
         m.let_go();
         self.hand_to(waiting, p, false);
         true
@@ -265,9 +237,7 @@ impl Sched {
         match m.held() {
             Some(held) => {
                 held.counters.yields.one();
-                if held.own().sampler.counts_to_look() {
-                    self.look_at_yield(m, held, g);
-                }
+                self.on_yield(m, held, g);
                 if g.binding.is_home() {
                     m.home.push(g);
                 } else {
@@ -275,7 +245,7 @@ impl Sched {
                 }
             }
             None => {
-                self.record_stop(m, g, Stop::Yield);
+                self.on_stop(m, g, Stop::Yield);
                 self.queue_without_p(m, g);
             }
         }
@@ -283,7 +253,7 @@ impl Sched {
 
     /// Parks `g` between two polls of its future: gives its stack back first, then commits the wait.
     fn pending(&self, m: OwnM<'_>, g: GRef) {
-        self.record_stop(m, g, Stop::Pending);
+        self.on_stop(m, g, Stop::Pending);
         self.polled(m);
         // A stack of another size stays with `g`: the next poll needs it, and the default size may be too
         // small.
@@ -293,9 +263,9 @@ impl Sched {
         let number = g.wait.arm(Cancel::Ends);
         g.set_waits_for(Why::Future, std::ptr::null());
         if !(g.wakes.park(number) && self.commit(m, g)) {
-            self.record_going_on(m);
+            self.on_no_stop(m);
             if m.held().is_none() {
-                self.outside.goes_on(g);
+                self.on_goes_on(g);
             }
             self.yielded(m, g);
         }
@@ -309,7 +279,7 @@ impl Sched {
     }
 
     fn ended(&self, m: OwnM<'_>, g: GRef) {
-        self.record_stop(m, g, Stop::Done);
+        self.on_stop(m, g, Stop::Done);
         self.give_coro(m, g);
         g.set_status(Status::Dead);
         match m.held() {
@@ -337,7 +307,7 @@ impl Sched {
 fn pop_also_home(m: OwnM<'_>, held: Held<'_>, round: u32, slice: &mut u32) -> Option<GRef> {
     let elsewhere = if round.is_multiple_of(2) { held.queue.pop(round / 2, slice) } else { None };
     elsewhere.or_else(|| {
-        held.searches();
+        held.on_search();
         m.home.pop()
     })
 }

@@ -6,7 +6,6 @@
 #![allow(unsafe_code)]
 
 use std::collections::HashSet;
-use std::io;
 use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -20,7 +19,6 @@ use timers::Heaps;
 use crate::end::block_on_calls::BlockOnCalls;
 use crate::end::closing::Closing;
 use crate::g::{GRef, Runtime, ids};
-use crate::m::current::{leave_in_child, place};
 use crate::m::os_thread::Around;
 use crate::m::template::Template;
 use crate::m::threads::Threads;
@@ -30,21 +28,19 @@ use crate::p::sampler::Sampler;
 use crate::p::{Held, P};
 use crate::run::boundary::enter;
 use crate::run::crowd::Crowd;
-use crate::run::hogs::Hogs;
 use crate::run::idle::Idle;
-use crate::run::latency::Latency;
 use crate::run::rescue::Rescues;
 use crate::run::roaming::Roaming;
 use crate::run::wake_latency::WakeLatency;
 use crate::stack::pool::Coros;
 use crate::sync::Mutex;
 use crate::sys;
-use crate::sys::fork;
 use crate::sys::message::write_message;
 use crate::timer::entry::TimerRef;
 use crate::timer::late::LateUserCode;
-use crate::tls;
-use crate::watch::await_stacks::{self, TakeStack};
+use crate::watch::await_stacks::TakeStack;
+use crate::watch::hogs::Hogs;
+use crate::watch::latency::Latency;
 use crate::watch::outside::Outside;
 use crate::watch::spawn_stacks::{SpawnStacks, Spawns};
 use crate::watch::sysmon::Sysmon;
@@ -136,30 +132,15 @@ pub struct Sched {
 }
 
 impl Sched {
-    /// Makes a scheduler without threads; [`start`](Sched::start) starts it.
-    ///
-    /// # Errors
-    /// Fails with `InvalidInput` if a setting is not allowed; the text says what is. Fails with the system's
-    /// error if there is no descriptor for the netpoller, or no memory for a stack.
-    pub fn new(config: Config) -> io::Result<Arc<Sched>> {
-        crate::watch::debugger::note_clock();
-        await_stacks::begin(config.await_stacks);
-        check(&config)?;
-        if config.own_locals {
-            tls::check(place)?;
-            crate::m::bounds::link();
-        }
-        fork::check()?;
-        fork::watch(leave_in_child)?;
-        let (procs, max_threads) = (config.procs, config.max_threads);
-        let (netpoll, coros) =
-            (Arc::new(Netpoll::new()?), Coros::new(config.stack_bytes, config.own_locals)?);
-        let sched = Arc::new_cyclic(|me| Sched {
+    /// Puts a scheduler together, without Ps. `Sched::new` is for users.
+    pub(super) fn of(config: Config, netpoll: Netpoll, coros: Coros) -> Arc<Sched> {
+        let max_threads = config.max_threads;
+        Arc::new_cyclic(|me| Sched {
             ps: (0..MAX_PROCS).map(|_| OnceLock::new()).collect(),
             procs: AtomicUsize::new(0),
             made: AtomicUsize::new(0),
             heaps: Heaps::new(MAX_PROCS),
-            netpoll,
+            netpoll: netpoll.into(),
             spawns: config.spawn_stacks.map(Spawns::new),
             hogs: Arc::new(Hogs::new(config.watch_hogs)),
             outside: Arc::default(),
@@ -183,12 +164,7 @@ impl Sched {
             swallowed: AtomicU64::new(0),
             reported: AtomicBool::new(false),
             config,
-        });
-        crate::m::fault::watch();
-        sched.resize(procs)?;
-        sched.add_to_all();
-        sched.join_recording();
-        Ok(sched)
+        })
     }
 
     /// Returns the runtime of the calling green thread.
@@ -264,7 +240,7 @@ impl Sched {
         if let Some(held) = m.held() {
             // This M may have blocked in the netpoller, or have been about to.
             held.own().set_uncovered();
-            self.note_taken(m, held);
+            self.on_p_taken(m, held);
         }
         m.own().since.set(0);
         self.sysmon.wake_if_asleep();
@@ -326,7 +302,7 @@ static ALL: Mutex<Vec<Weak<Sched>>> = Mutex::new(Vec::new());
 
 impl Sched {
     /// Adds this runtime to the list of all.
-    fn add_to_all(self: &Arc<Sched>) {
+    pub(super) fn add_to_all(self: &Arc<Sched>) {
         let mut all = ALL.lock();
         all.retain(|sched| sched.strong_count() > 0);
         all.push(Arc::downgrade(self));
@@ -372,17 +348,15 @@ impl<'m> OwnM<'m> {
     pub(crate) fn sched(self) -> &'m Sched {
         self.shared().sched()
     }
-}
 
-fn check(config: &Config) -> io::Result<()> {
-    let invalid = |text: String| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-    if config.max_threads == 0 {
-        return invalid("max_threads is 0: at least 1 thread is needed to run anything".into());
+    /// Returns a fresh id for a G.
+    #[inline]
+    pub(crate) fn next_id(self) -> u64 {
+        let mut batch = self.own().ids.get();
+        let id = batch.next(|n| self.sched().take_ids(n));
+        self.own().ids.set(batch);
+        id
     }
-    if config.thread_name.contains('\0') {
-        return invalid("thread_name contains a zero byte, which no system takes in a thread's name".into());
-    }
-    Ok(())
 }
 
 impl std::fmt::Debug for Sched {

@@ -26,7 +26,7 @@ use crate::m::current::on_m;
 use crate::run::{contexts, wake};
 use crate::stack::coro::Coro;
 use crate::sys::catch_panic::{call_waker, contain_then};
-use crate::watch::recorder::{Trigger, pull};
+use crate::watch::events::on_panic;
 
 /// The payload of the unwind that ends a cancelled green thread. `join` returns it as the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,7 +206,7 @@ fn cancelled() -> Box<dyn Any + Send> {
 fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
     let panicked = matches!(&result, Err(payload) if !payload.is::<Cancelled>());
     if panicked {
-        pull(Trigger::Panic);
+        on_panic();
     }
     // From here on run destructors and wakers, which a cancellation does not end.
     g.set_over();

@@ -8,7 +8,6 @@ use crate::m::binding::Bound;
 use crate::m::wish::Wish;
 use crate::m::{M, MRef, OwnM, current};
 use crate::p::P;
-use crate::p::event::Kind;
 use crate::run::find::Then;
 use crate::run::kept::Keeper;
 use crate::run::sched::Sched;
@@ -149,7 +148,7 @@ impl Sched {
     /// Hands on the P of an M that goes on without: to an M in line, to an M for waiting work, else to the
     /// idle list. *Runs on: the holder of `p`, which then has it no more.*
     pub(crate) fn hand_off(&self, p: &P) {
-        p.recorder.notes(Kind::HandOff, 0, 0);
+        p.on_p_handed_off();
         if p.index >= self.procs() {
             return self.retire(p.index);
         }
@@ -281,7 +280,7 @@ fn m_main(sched: &Arc<Sched>, m: OwnM<'_>) {
     let keeper = Keeper::of(m, sched);
     let wish = m.wish.take();
     m.own().is_coming_spare.set(wish == Wish::Nothing);
-    sched.outside.notes(Kind::MStart, 0, 0);
+    sched.on_m_start();
     let mut run = || {
         if sched.fulfil(m, wish) == Then::Look {
             sched.run_m(m);
@@ -291,8 +290,7 @@ fn m_main(sched: &Arc<Sched>, m: OwnM<'_>) {
         Some(around) => around(&mut run),
         None => run(),
     }
-    sched.note_wake(m);
-    sched.outside.notes(Kind::MStop, 0, 0);
+    sched.on_m_end(m);
     drop(keeper);
     current::set(std::ptr::null());
     drop(alternate_stack);

@@ -24,11 +24,9 @@ use crate::p::Held;
 use crate::p::event::By;
 use crate::run::boundary::{Entered, enter};
 use crate::run::case_waker;
-use crate::run::latency::{look_at_one_of_many, look_at_wake_up};
 use crate::run::sched::Sched;
 use crate::sys::fork::is_forked;
-use crate::watch::await_stacks;
-use crate::watch::recorder::readies_bound;
+use crate::watch::events::{on_awaited, on_ready_bound};
 
 /// Decides a wait as woken, and makes the waiter runnable. Returns `false` if the wait was over. *Runs on:
 /// any thread.*
@@ -56,9 +54,7 @@ pub(crate) fn ready(g: GRef) {
     match entered.as_ref().and_then(|e| local_p(e, g)) {
         Some(held) => {
             let m = entered.as_ref().expect("a P is held").m();
-            if held.own().sampler.counts_to_look() {
-                look_at_wake_up(held, g);
-            }
+            held.on_ready(g);
             held.queue.put_next(g);
             // The scheduler is read again, so that no register keeps it over the look.
             m.sched().wake_idle_p();
@@ -84,7 +80,7 @@ fn wake_unqueueable(g: GRef, by: By) {
     if !g.is_green() {
         return os_thread::wake(g);
     }
-    readies_bound(g, by);
+    on_ready_bound(g, by);
     match g.bound() {
         Bound::Free => unreachable!("the binding of a parked G does not change"),
         Bound::InPlace(m) => {
@@ -103,7 +99,7 @@ fn ready_at_home(m: &M, g: GRef) {
     match unsafe { current().as_ref() } {
         // The M looks at its queue when the code that it runs now stops.
         Some(here) if ptr::eq(here, m) => {
-            here.sched().latency.stamp_outside(g);
+            here.sched().on_ready_at_home(g);
             m.home.push(g);
         }
         // This M keeps its runtime alive.
@@ -142,8 +138,7 @@ pub(crate) fn ready_globally(g: GRef, by: By) {
     g.set_status(Status::Runnable);
     // SAFETY: `g` is parked until it is in the queue.
     let sched = unsafe { Sched::of_parked(g) };
-    sched.latency.stamp_outside(g);
-    sched.outside.readies(g, by);
+    sched.on_ready_outside(g, by);
     sched.make_work(|| sched.global.push(g));
 }
 
@@ -168,7 +163,7 @@ pub(crate) fn ready_many(mut gs: GList) {
     {
         entered.m().sched().ready_all(held, here, By::Caller);
         // The caller runs on.
-        held.ends_moment();
+        held.on_delay();
     }
 }
 
@@ -176,7 +171,7 @@ impl Sched {
     /// Puts a G into the queue of the M to which it is bound, and wakes that M if it sleeps. *Runs on: any
     /// thread.*
     fn put_home(&self, m: &M, g: GRef) {
-        self.latency.stamp_outside(g);
+        self.on_ready_at_home(g);
         m.home.push(g);
         match m.rest.look() {
             None => {}
@@ -228,14 +223,12 @@ impl Sched {
         self.make_work(|| {
             while let Some(g) = gs.pop() {
                 g.set_status(Status::Runnable);
-                if held.own().sampler.counts_to_look() {
-                    look_at_one_of_many(held, g, by);
-                }
+                held.on_ready_of_many(g, by);
                 held.queue.put_woken(g);
             }
         });
         if many {
-            held.ends_moment();
+            held.on_delay();
         }
     }
 
@@ -257,7 +250,7 @@ impl Sched {
     fn wake_idle_p_slow(&self) {
         if let Some(p) = self.idle.take_to_look(|p| self.p(p).lease.set_held()) {
             self.start_m(p, true);
-            self.end_moment();
+            self.on_delay_outside();
         }
     }
 }
@@ -272,7 +265,7 @@ fn wake_future(g: GRef) {
 // A static, not a const, because `is_waker_of_a_g` compares its address.
 static VTABLE: RawWakerVTable = RawWakerVTable::new(
     |g| {
-        await_stacks::keep(as_g(g));
+        on_awaited(as_g(g));
         as_g(g).life.retain();
         RawWaker::new(g, &VTABLE)
     },

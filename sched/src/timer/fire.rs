@@ -10,7 +10,6 @@ use crate::p::gate::Reading;
 use crate::run::sched::Sched;
 use crate::run::wake;
 use crate::timer::entry::Fired;
-use crate::watch::recorder;
 
 impl Sched {
     /// Fires the due timers of this P. Reads the clock only if a timer may be due.
@@ -46,7 +45,7 @@ impl Sched {
     /// Fires the due timers in the heap of P `of`, and collects the Gs to run in `woken`.
     pub(crate) fn fire_timers(&self, held: Held<'_>, of: usize, now: u64, woken: &mut GList) -> Checked {
         let mut fired = 0;
-        let first = if recorder::is_on() { self.heaps.earliest(of) } else { clock::NEVER };
+        let first = self.earliest_if_watched(of);
         let lateness = &held.measured.lateness;
         let checked = self.heaps.check(of, now, of == held.index, &mut |timer, seq, when| {
             fired += 1;
@@ -67,9 +66,7 @@ impl Sched {
                 }
             }
         });
-        if fired > 0 && first != clock::NEVER {
-            recorder::notes_fired(held, of, fired, now.saturating_sub(first));
-        }
+        held.on_fired(of, fired, first, now);
         if of != held.index {
             held.counters.timers_stolen.add(fired);
         }

@@ -3,7 +3,6 @@
 #![allow(unsafe_code)]
 
 use std::panic::Location;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use timers::clock;
@@ -214,16 +213,4 @@ fn waits(g: &G) -> Does {
 pub fn at_rest<T>(wait: impl FnOnce() -> T) -> T {
     os_thread::note_main_thread();
     PARKS.around(wait)
-}
-
-static REPORT: OnceLock<fn() -> String> = OnceLock::new();
-
-/// Sets the function that writes a dump for the report of a deadlock. The first call counts.
-pub fn set_report(report: fn() -> String) {
-    let _ = REPORT.set(report);
-}
-
-/// Returns a dump as text; empty if no function writes it.
-pub(crate) fn report() -> String {
-    REPORT.get().map(|report| report()).unwrap_or_default()
 }

@@ -16,14 +16,12 @@ use std::{io, mem, ptr};
 
 use timers::clock;
 
+use crate::g::table;
 use crate::g::why::Why;
-use crate::g::{GRef, table};
-use crate::m::current::on_m;
 use crate::m::nap::{self, How, Word};
 use crate::m::release::release;
-use crate::m::{Loan, OwnM};
 use crate::p::Held;
-use crate::p::event::{self, By, Kind};
+use crate::p::event::{self, Kind};
 use crate::p::lease::State;
 use crate::p::recorder::{RingWriter, kept_names};
 use crate::run::boundary::enter;
@@ -188,7 +186,7 @@ fn begin_unless_on<T>(events: usize, asks: impl FnOnce(&mut Recording, bool) -> 
     {
         // The caller runs already. Other Ps notice the recording by themselves.
         held.look_for_recorder();
-        entered.m().record_run(held, g);
+        entered.m().on_run(held, g);
     }
     Ok(asked)
 }
@@ -424,95 +422,6 @@ impl Sched {
         if let Some(recording) = RECORDING.lock().as_mut().filter(|recording| recording.on) {
             recording.add(self);
         }
-    }
-
-    /// Records that a timer or the network has made `g`. *Runs on: any thread, before an M can see `g` in a
-    /// queue.*
-    pub(crate) fn record_spawn(&self, g: GRef) {
-        if is_on() {
-            self.at_p_or_outside(|held| held.spawns(g), || self.outside.spawns(g));
-        }
-    }
-
-    /// Records that the green thread `id` arms a timer. *Runs on: its M, which has the P `held`, if it has
-    /// one.*
-    #[inline]
-    pub(crate) fn note_armed(&self, held: Option<Held<'_>>, id: u64) {
-        match held {
-            Some(held) => held.notes(Kind::TimerArmed, id, 0),
-            None => self.outside.notes(Kind::TimerArmed, id, 0),
-        }
-    }
-
-    /// Ends the moment of this thread's P, if it holds one: a system call took time. *Runs on: any thread.*
-    pub(crate) fn end_moment(&self) {
-        if is_on() {
-            self.at_p_or_outside(|held| held.ends_moment(), || ());
-        }
-    }
-
-    /// Calls `at_p` if this thread holds a P of this runtime, else `outside`.
-    fn at_p_or_outside(&self, at_p: impl FnOnce(Held<'_>), outside: impl FnOnce()) {
-        let here = |m: OwnM<'_>| {
-            matches!(m.own().loan.get(), Loan::InRuntime) && ptr::eq(m.runtime, self.as_runtime())
-        };
-        let mut at_p = Some(at_p);
-        on_m(|m| {
-            if here(m)
-                && let Some(held) = m.held()
-                && let Some(at_p) = at_p.take()
-            {
-                at_p(held);
-            }
-        });
-        if at_p.is_some() {
-            outside();
-        }
-    }
-}
-
-/// How an M sleeps, if the recorder is to know.
-impl Sched {
-    /// Records that `m` has taken the P, and how it has slept. Begins a moment if `m` comes from the
-    /// netpoller, because it then makes Gs ready at once.
-    pub(crate) fn note_taken(&self, m: OwnM<'_>, held: Held<'_>) {
-        m.nap.end(|nap| match nap.how() {
-            Some(How::Polls) => held.notes_moment(Kind::Take, nap.number(), m.number),
-            _ => held.notes(Kind::Take, nap.number(), m.number),
-        });
-    }
-
-    /// Records that `m` is about to give its P up, which is idle then.
-    pub(crate) fn note_given_up(&self, m: OwnM<'_>, held: Held<'_>) {
-        m.nap.idles(held.idles(m.number));
-    }
-
-    /// Records that `m` goes to sleep, unless it goes on to sleep. *Runs on: `m`, without a P.*
-    pub(crate) fn note_sleep(&self, m: OwnM<'_>, how: How) {
-        if m.nap.word().how() != Some(how) {
-            self.note_wake(m);
-            if !m.nap.begin(how) {
-                self.outside.notes(how.begins(), 0, 0);
-            }
-        }
-    }
-
-    /// Records that `m`, which sleeps as far as the recorder knows, has been woken and takes no P. *Runs on:
-    /// `m`, without a P.*
-    pub(crate) fn note_wake(&self, m: OwnM<'_>) {
-        if let Some(how) = m.nap.word().how() {
-            m.nap.end(|nap| self.outside.notes(how.ends(), nap.number(), 0));
-        }
-    }
-}
-
-/// Records that `g`, which is bound to an M, was made ready. *Runs on: the thread that decided its wait,
-/// before it wakes that M.*
-pub(crate) fn readies_bound(g: GRef, by: By) {
-    if is_on() && !fork::is_forked() {
-        // SAFETY: `g` is parked until the caller wakes its M.
-        let sched = unsafe { Sched::of_parked(g) };
-        sched.at_p_or_outside(|held| held.readies(g, by), || sched.outside.readies(g, by));
     }
 }
 

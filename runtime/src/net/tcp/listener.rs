@@ -7,8 +7,8 @@ use netpoll::Direction;
 use socket2::SockRef;
 
 use super::TcpStream;
-use crate::net::BACKLOG;
 use crate::net::addrs::{ToSocketAddrs, each_address, resolve_async};
+use crate::net::backlog::BACKLOG;
 use crate::net::incoming::Pauses;
 use crate::net::macros::{shared_methods, ttl_methods};
 use crate::net::socket::{Socket, call};

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use netpoll::Direction;
 
-use super::{after_pauses, after_pauses_async};
+use super::pauses::{after_pauses, after_pauses_async};
 use crate::net::macros::{readiness_methods, shared_methods, timeout_methods};
 use crate::net::socket::{Socket, call};
 use crate::net::source::{self as net, Sourced};

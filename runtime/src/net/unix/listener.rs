@@ -9,7 +9,7 @@ use netpoll::Direction;
 use socket2::SockRef;
 
 use super::UnixStream;
-use crate::net::BACKLOG;
+use crate::net::backlog::BACKLOG;
 use crate::net::incoming::Pauses;
 use crate::net::macros::shared_methods;
 use crate::net::socket::{Socket, call};

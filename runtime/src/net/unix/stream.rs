@@ -7,7 +7,7 @@ use std::path::Path;
 
 use netpoll::Direction;
 
-use super::{after_pauses, after_pauses_async};
+use super::pauses::{after_pauses, after_pauses_async};
 use crate::net::macros::{
     readiness_methods, shared_methods, stream_async_methods, stream_io, timeout_methods,
 };

@@ -24,8 +24,8 @@
 
 use std::ptr;
 
+use super::locker::{Line, Patience, Waiting, check_fork};
 use super::mutex::{Mutex, NOT_YET, Waiter};
-use super::{Line, Patience, Waiting, check_fork};
 use crate::g::wait::Outcome;
 use crate::g::why::Why;
 use crate::sync::{
@@ -128,7 +128,7 @@ impl Condvar {
     /// `enter` pushed the node with this mutex, and its wait was not decided as woken.
     unsafe fn leave(&self, node: &Node<Waiter>, mutex: &Mutex) -> bool {
         let mut queue = self.queue.lock();
-        let mut line = mutex.line();
+        let mut line = mutex.locked_line();
         // SAFETY: this thread has the locks of both queues that the node may be in.
         let moved = unsafe { node.payload().moved };
         // SAFETY: `moved` names the queue that has the node, if one has it: `move_to_mutex` moves a node and
@@ -202,7 +202,7 @@ impl Condvar {
 /// Moves up to `most` open waits from the condition's queue into the mutex's queue. Returns their number, and
 /// the wake of the first waiter if the mutex is free.
 fn move_to_mutex(queue: &mut Queue<Waiter>, mutex: &Mutex, most: usize) -> (usize, Option<Wake>) {
-    let mut line = mutex.line();
+    let mut line = mutex.locked_line();
     let mut moved = 0;
     while moved < most
         && let Some(mut waiter) = queue.first()

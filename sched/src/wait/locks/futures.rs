@@ -20,9 +20,9 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use super::locker::Line;
 use super::mutex::{Mutex, Waiter};
-use super::rwlock::{Queues, RwLock, Waiter as RwWaiter};
-use super::{Line, Wants};
+use super::rwlock::{Queues, RwLock, Waiter as RwWaiter, Wants};
 use crate::sync::broken;
 use crate::wait::queue::{Guard, PassOn, Queue, WaitFuture};
 

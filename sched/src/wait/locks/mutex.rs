@@ -2,7 +2,7 @@
 //! of `wait/locks.rs` tells the protocol.
 
 use super::holder::Holder;
-use super::{Line, Patience, is_long_ago, spin, stay};
+use super::locker::{Line, Patience, is_long_ago, spin, stay};
 use crate::g::wait::Outcome;
 use crate::g::why::{Awaited, Why};
 use crate::sync::{
@@ -223,7 +223,7 @@ impl Mutex {
     }
 
     /// Takes the queue's lock.
-    pub(super) fn line(&self) -> Guard<'_, Queue<Waiter>> {
+    pub(super) fn locked_line(&self) -> Guard<'_, Queue<Waiter>> {
         self.queue.lock()
     }
 

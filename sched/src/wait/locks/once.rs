@@ -3,13 +3,14 @@
 //! The stage changes only under the lock of the wait queue. Callers that wait for a later stage are in this
 //! queue. A caller that finds the stage `Done` reads only the stage and never takes the lock.
 
-use super::{Line, Patience, Wakes, stay};
+use super::locker::{Line, Patience, stay};
 use crate::g::wait::Outcome;
 use crate::g::why::Why;
 use crate::sync::{
     atomic::{AtomicU8, Ordering},
     broken,
 };
+use crate::wait::queue::Wakes;
 use crate::wait::queue::{Lock, Queue};
 
 /// How far the step has come.

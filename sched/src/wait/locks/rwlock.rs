@@ -25,13 +25,14 @@
 //!   that has a share always gets a second share.
 
 use super::holder::{self, Holder};
-use super::{Line, Patience, Wakes, is_long_ago, spin, stay};
+use super::locker::{Line, Patience, is_long_ago, spin, stay};
 use crate::g::wait::Outcome;
 use crate::g::why::{Awaited, Why};
 use crate::sync::{
     atomic::{AtomicUsize, Ordering},
     broken,
 };
+use crate::wait::queue::Wakes;
 use crate::wait::queue::{Guard, Lock, Queue};
 
 /// The queue is not empty. `WAITING` to `UPGRADING` change under the queue's lock.

@@ -25,33 +25,27 @@
 
 #![allow(unsafe_code)]
 
+mod stacks;
+
 use std::collections::VecDeque;
 use std::ptr;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::g::GRef;
-use crate::g::binding::Binding;
-use crate::m::capture::Capture;
 use crate::m::service::ServiceThread;
 use crate::m::{M, MRef};
 use crate::p::lease::Seen;
-use crate::run::crowd;
-use crate::run::rescue::{Rescue, RescuesAt};
-use crate::run::sched::Sched;
+use crate::run::rescue::Rescue;
 use crate::stack::saved::StackCopy;
 use crate::sync::{Condvar, Mutex};
+use crate::sys;
 use crate::sys::preempt::{self, Registers};
-use crate::sys::{self, Doing};
+use crate::watch::capture::Capture;
 
 /// The most notes in a second.
 const MOST_NOTES: u32 = 10;
 /// The most notes that wait for the reader, whose function may block. Further rescues are only counted.
 const MOST_WAITING: usize = 64;
-/// How long the reader waits for the handler.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// How long a dump waits for it. It asks one M after the other.
-const PATIENCE_OF_DUMPS: Duration = Duration::from_millis(20);
 
 /// A green thread that ran a long time after it could have.
 #[derive(Clone, Debug)]
@@ -196,13 +190,6 @@ impl Hogs {
     }
 }
 
-/// Returns `true` if a signal ends no system call of the user's on `m`, which runs `g`: the G computes, is
-/// the caller, or waits in place, which goes on after a signal. *Runs on: any thread.*
-fn may_interrupt(m: &M, g: GRef) -> bool {
-    let (in_place, mine) = (g.binding.get() == Binding::InPlace, m.tid() == sys::thread_id());
-    in_place || mine || sys::doing(m.tid()) == Doing::Computing
-}
-
 impl Queue {
     fn push(&mut self, noted: Noted) {
         self.reader.count_awake();
@@ -224,103 +211,6 @@ impl Queue {
             self.second.filter(|(began, _)| now - *began < Duration::from_secs(1)).unwrap_or((now, 0));
         self.second = Some((began, before + 1));
         before < MOST_NOTES
-    }
-}
-
-impl Sched {
-    /// Returns what tells of hogs.
-    pub fn hogs(&self) -> &Arc<Hogs> {
-        &self.hogs
-    }
-
-    /// Calls `read` with a copy of the stack of `hogging`, if it can be had, and says whether it was
-    /// interrupted. *Runs on: the reader.*
-    pub fn with_stack_of<R>(&self, hogging: &Hogging, read: impl FnOnce(&StackCopy, bool) -> R) -> Option<R> {
-        if hogging.computes {
-            return self.capture(hogging, PATIENCE, |copy| read(copy, true));
-        }
-        let mut copy = StackCopy::default();
-        hogging.copy_blocked(&mut copy).then(|| read(&copy, false))
-    }
-
-    /// Calls `tell` with the id and a copy of the stack of each green thread that computes now, waits in
-    /// place, or is blocked in a system call. The flag is `true` if a signal interrupted the G for the copy.
-    /// A G that is blocked in a system call is copied without a signal. *Runs on: any thread.*
-    pub fn look_at_running(&self, mut tell: impl FnMut(u64, &StackCopy, bool)) {
-        let mut blocked = StackCopy::default();
-        let ms: Vec<MRef> = self.threads.lock().all().iter().map(|m| MRef::new(m)).collect();
-        for m in ms.iter().map(MRef::m) {
-            let Some(g) = m.running().filter(|_| m.tid() != 0) else { continue };
-            let hogging = Hogging::new(m, g, None, may_interrupt(m, g));
-            if hogging.computes {
-                self.capture(&hogging, PATIENCE_OF_DUMPS, |copy| tell(hogging.id, copy, true));
-            } else if hogging.copy_blocked(&mut blocked) {
-                tell(hogging.id, &blocked, false);
-            }
-        }
-    }
-
-    /// Calls `read` with a copy of the stack of `hogging`, unless the M does not answer within `patience`.
-    /// *Runs on: any thread.*
-    fn capture<R>(
-        &self,
-        hogging: &Hogging,
-        patience: Duration,
-        read: impl FnOnce(&StackCopy) -> R,
-    ) -> Option<R> {
-        let (m, capture) = (hogging.m.m(), &self.hogs.capture);
-        let here = || hogging.is_still_there(m) && m.tid() != 0;
-        if !hogging.computes || !here() || !crowd::watches_signal() {
-            return None;
-        }
-        let _one = self.hogs.asking.lock();
-        capture.ask(m.number, |copied| {
-            copied.whose = Some(*hogging);
-            copied.stack.make_room();
-        });
-        preempt::interrupt(m.tid());
-        let end = Instant::now() + patience;
-        let wait = |word: &_, value| {
-            let left = end.saturating_duration_since(Instant::now());
-            preempt::sleep_while(word, value, left.min(Duration::from_millis(10)));
-            !left.is_zero()
-        };
-        capture.read(m.number, wait, |copied| read(&copied.stack))
-    }
-
-    /// Tells the reader of a rescue that is to be reported. *Runs on: sysmon, or the M that gives its P up.*
-    pub(crate) fn note_hog(
-        &self,
-        rescue: Option<(GRef, Rescue)>,
-        m: Option<&M>,
-        lent: Option<Seen>,
-        computes: bool,
-    ) {
-        if let Some(((g, rescue), m)) = rescue.zip(m) {
-            self.hogs.note(|| Noted::Hog(rescue, Hogging::new(m, g, lent, computes)));
-        }
-    }
-
-    /// Returns the rescues by spawn place, the most frequent first.
-    pub fn rescues_by_place(&self) -> Vec<RescuesAt> {
-        self.rescues.by_place()
-    }
-
-    /// Tells the reader that `g` ran `waited` ns after it could have, if that is too late. *Runs on: the M
-    /// that runs `g`.*
-    pub(crate) fn judge_wake(&self, g: GRef, waited: u64) {
-        let Some(bound) = self.config.late_wake else { return };
-        let late = Duration::from_nanos(waited);
-        if late >= bound {
-            self.hogs.note(|| {
-                Noted::Late(LateWake {
-                    id: g.id(),
-                    name: g.name().map(Into::into),
-                    spawned_at: g.place().map(|p| format!("{}:{}", p.file(), p.line())).unwrap_or_default(),
-                    late,
-                })
-            });
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the Gs of each spawn place have done, from the samples of `run/latency.rs`.
+//! What the Gs of each spawn place do and have done.
 
 use std::collections::HashMap;
 use std::panic::Location;
@@ -8,50 +8,8 @@ use std::time::Duration;
 use crate::g::{G, Status, table};
 use crate::m::release::release;
 use crate::run::sched::Sched;
-use crate::sync::Mutex;
 use crate::sys::fork;
-
-/// Where Gs are spawned.
-type Place = Option<&'static Location<'static>>;
-
-/// Sums over the samples of one place, each counted with its weight.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sums {
-    spawned: u64,
-    runs: u64,
-    ran_ns: u64,
-    delayed_ns: u64,
-}
-
-/// The sums of each place, by the address of its `Location`. One place in the source may have several
-/// addresses.
-#[derive(Default)]
-pub(crate) struct Places(Mutex<HashMap<usize, (Place, Sums)>>);
-
-impl Places {
-    fn add(&self, place: Place, add: impl FnOnce(&mut Sums)) {
-        let key = place.map_or(0, |place| ptr::from_ref(place).addr());
-        add(&mut self.0.lock().entry(key).or_insert((place, Sums::default())).1);
-    }
-
-    /// Adds new Gs.
-    pub(crate) fn spawned(&self, place: Place, weight: u64) {
-        self.add(place, |sums| sums.spawned += weight);
-    }
-
-    /// Adds runs of Gs, each of which had waited for a P for `delayed` ns and ran for `ran` ns.
-    pub(crate) fn ran(&self, place: Place, delayed: u64, ran: u64, weight: u64) {
-        self.add(place, |sums| {
-            sums.runs += weight;
-            sums.ran_ns += ran * weight;
-            sums.delayed_ns += delayed * weight;
-        });
-    }
-
-    fn all(&self) -> Vec<(Place, Sums)> {
-        self.0.lock().values().copied().collect()
-    }
-}
+use crate::watch::places::{Place, Sums};
 
 /// The green threads of one spawn place.
 #[derive(Clone, Debug, Default)]

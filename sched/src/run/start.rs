@@ -1,0 +1,52 @@
+//! Making the scheduler of a runtime: what the process needs first, the parts, the first Ps.
+
+use std::io;
+use std::sync::Arc;
+
+use netpoll::Netpoll;
+
+use crate::m::current::{leave_in_child, place};
+use crate::m::{bounds, fault};
+use crate::run::sched::{Config, Sched};
+use crate::stack::pool::Coros;
+use crate::sys::fork;
+use crate::tls;
+use crate::watch::{await_stacks, debugger};
+
+impl Sched {
+    /// Makes a scheduler without threads; [`start`](Sched::start) starts it.
+    ///
+    /// # Errors
+    /// Fails with `InvalidInput` if a setting is not allowed; the text says what is. Fails with the system's
+    /// error if there is no descriptor for the netpoller, or no memory for a stack.
+    pub fn new(config: Config) -> io::Result<Arc<Sched>> {
+        debugger::note_clock();
+        await_stacks::begin(config.await_stacks);
+        check(&config)?;
+        if config.own_locals {
+            tls::check(place)?;
+            bounds::link();
+        }
+        fork::check()?;
+        fork::watch(leave_in_child)?;
+        let procs = config.procs;
+        let coros = Coros::new(config.stack_bytes, config.own_locals)?;
+        let sched = Sched::of(config, Netpoll::new()?, coros);
+        fault::watch();
+        sched.resize_to(procs)?;
+        sched.add_to_all();
+        sched.join_recording();
+        Ok(sched)
+    }
+}
+
+fn check(config: &Config) -> io::Result<()> {
+    let invalid = |text: String| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    if config.max_threads == 0 {
+        return invalid("max_threads is 0: at least 1 thread is needed to run anything".into());
+    }
+    if config.thread_name.contains('\0') {
+        return invalid("thread_name contains a zero byte, which no system takes in a thread's name".into());
+    }
+    Ok(())
+}
