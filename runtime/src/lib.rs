@@ -108,7 +108,9 @@
 //! A green thread (G) runs on an OS thread (M) that has the right to run (P). The repository has a guide with
 //! the whole story.
 //!
-#![doc = include_str!("docs/overview.md")]
+//! <div style="max-width: 60em">
+#![doc = include_str!("docs/overview.svg")]
+//! </div>
 //!
 //! # Hazards
 //!
