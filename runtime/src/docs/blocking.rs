@@ -1,31 +1,22 @@
 //! Code that computes for long or blocks its OS thread: what it costs the green thread itself, and what it
 //! costs others.
 //!
+//! The chapter `guide/src/blocking.md` of the repository shows this in programs.
+//!
 //! # Nothing stands still
 //!
-//! A green thread may compute for seconds, or call a function that blocks its OS thread: reading a file, a
-//! lock of std, a C library. It keeps its OS thread. The other green threads go on, because the runtime takes
-//! the right to run (the [P](super::glossary#p)) away from it and gives that P to another OS thread.
+//! A green thread that computes, or that blocks its OS thread, keeps that OS thread. The other green threads
+//! go on, because the runtime gives the right to run (the [P](super::glossary#p)) to another OS thread.
 //!
-//! | a green thread that | lets others run after |
-//! | --- | --- |
-//! | parks: [`sleep`](crate::sleep), channels, [`sync`](crate::sync), [`net`](crate::net) | no time at all |
-//! | calls [`blocking`](crate::blocking) | no time at all; work that comes later waits some tens of microseconds |
-//! | computes or blocks without telling | at most 10 ms; 200 microseconds if timers are due |
-//! | yields ([`yield_now`](crate::yield_now)) | no time at all |
+#![doc = include_str!("lets_others_run.md")]
 //!
-//! So wrap calls that are known to block in [`blocking`](crate::blocking). A call that is not wrapped is
-//! found by the monitor thread ([sysmon](super::glossary#sysmon)). Each such *rescue* is counted, and the
-//! last ones are named, in [`metrics::snapshot`](crate::metrics::snapshot).
+//! A call that blocks and is not wrapped in [`blocking`](crate::blocking) is found by the monitor thread
+//! ([sysmon](super::glossary#sysmon)). Each such *rescue* is counted, and the last ones are named, in
+//! [`metrics::snapshot`](crate::metrics::snapshot).
 //!
 //! A green thread that has lost its P by a call that blocked goes on without a P until it parks or yields,
 //! for 10 ms at most. Up to four for each P do so at a time; others wait for a P first. So a client that
 //! blocks several times in one query pays as little for each call as on an OS thread.
-//!
-//! ```
-//! let text = runtime::spawn(|| runtime::blocking(|| std::fs::read_to_string("Cargo.toml")));
-//! assert!(text.join().unwrap().is_ok());
-//! ```
 //!
 //! # OS threads
 //!
@@ -41,22 +32,7 @@
 //!
 //! A thousand green threads that compute for long take up to a thousand OS threads. On Linux most of them are
 //! [paused](#paused-green-threads) at any moment. A program with many of them limits how many compute at
-//! once:
-//!
-//! ```
-//! use runtime::sync::Semaphore;
-//! use std::sync::Arc;
-//!
-//! let turns = Arc::new(Semaphore::new(4));
-//! let threads = (0..100u64).map(|i| {
-//!     let turns = turns.clone();
-//!     runtime::spawn(move || {
-//!         let _turn = turns.acquire().unwrap();
-//!         (0..1000).fold(i, |sum, n| sum.wrapping_mul(31).wrapping_add(n))
-//!     })
-//! });
-//! threads.collect::<Vec<_>>().into_iter().for_each(|thread| drop(thread.join().unwrap()));
-//! ```
+//! once, with a [`Semaphore`](crate::sync::Semaphore).
 //!
 //! # Paused green threads
 //!
