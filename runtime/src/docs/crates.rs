@@ -109,44 +109,9 @@
 //!
 //! # Values that must not be kept across a park
 //!
-//! A closure that parks may resume on another OS thread. **To keep one of these values across a call that
-//! parks is undefined behaviour, a deadlock, or a wrong result**, although the program compiles:
+//! Many crates return a guard that belongs to the OS thread. To keep such a value across a call that parks is
+//! undefined behaviour, a deadlock, or a wrong result, although the program compiles. The page
+//! [moving](super::moving#types-that-must-not-be-kept-across-a-park) lists these values, and the ways out.
 //!
-//! | value | what goes wrong after a park |
-//! | --- | --- |
-//! | `StdoutLock`, `StderrLock`, `StdinLock` | The lock belongs to an OS thread, and may be taken again there. Two green threads have it at once, and both change one `RefCell`: undefined behaviour |
-//! | `&T`, `Ref`, `RefMut` inside `LocalKey::with`; `Rc` from a thread-local (`rand::rng()`) | Two OS threads use one value without synchronisation: undefined behaviour |
-//! | guards of std's `Mutex` and `RwLock` | The lock is released by another OS thread than the one that took it: undefined behaviour where the system's lock has an owner, such as on macOS. Green threads that want the lock block their OS threads; with `interpose` they park |
-//! | guards of the crate `parking_lot` | Any OS thread may release them, but for those of `ReentrantMutex`, whose lock belongs to an OS thread as `StdoutLock` does. Green threads that want the lock block their OS threads |
-//! | `tokio::runtime::EnterGuard` | The first OS thread keeps the context of tokio. A guard that is dropped on another OS thread panics, or changes that thread's context |
-//! | `tracing`'s `Entered`, `EnteredSpan` and `DefaultGuard` without the feature `tracing` | The span stays entered on the first OS thread: lines of other green threads appear under it |
-//!
-//! A lock whose holder has parked **deadlocks** if a green thread that wants the lock blocks the very OS
-//! thread on which the holder must resume: in strict mode, inside a poll, and in a call that `interpose` has
-//! caught. (Not std's locks with `interpose`: see [there](super::interpose#locks-of-std).)
-//!
-//! First of all, drop the value before the call that parks, or use the runtime's own: [`sync`](crate::sync),
-//! [`io::stdout`](crate::io::stdout), [`runtime::thread_local!`](macro@crate::thread_local). Else there are
-//! four ways out:
-//!
-//! 1. **[Thread-locals of its own](super::moving#thread-locals-of-its-own)** for each closure, on Linux with
-//!    glibc and x86-64. Each of these values then holds across a park. Tested in `tests/crates/locals` with
-//!    std's locks, `rand`, `scoped-tls`, `stacker`, `serde_stacker`, `crossbeam-epoch`, `papaya`, `mimalloc`
-//!    and `tracing-subscriber`.
-//! 2. **[`thread::pin`](crate::thread::pin).** The green thread stays on its OS thread, and free green
-//!    threads do not run there. So all of these values hold. It costs an OS thread while the green thread
-//!    waits. (A green thread that has parked there before, inside a poll or a caught call, still resumes
-//!    there.)
-//! 3. **[`Migration::BeforeStart`](crate::Migration::BeforeStart)**, strict mode. No green thread changes its
-//!    OS thread, so none of these is undefined behaviour. (Scopes that keep references are: see
-//!    [moving](super::moving).) But other green threads run there in between. They find the `StdoutLock`,
-//!    span or context of the first. A `RefCell` of a thread-local is still borrowed, and panics. A lock
-//!    deadlocks as above. So it is no way out for locks.
-//! 4. **Block instead of parking.** In [`blocking`](crate::blocking), call what blocks the OS thread
-//!    (`std::thread::sleep`, a read of a file) in the place of what parks. With the feature `interpose` such
-//!    a sleep parks, too. `blocking` alone does not keep the OS thread: a call that parks inside of it may
-//!    move the closure.
-//!
-//! The page [moving](super::moving) has the calls that park, and further types.
 //! [`time::timeout`](crate::time::timeout) ends waits of this crate. It does not end a call that blocks, and
 //! with `interpose` such a call returns an error instead.

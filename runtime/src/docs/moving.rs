@@ -15,30 +15,13 @@
 //! - A fresh `KEY.with(..)` after a park may read the value of the *previous* OS thread in optimised code. In
 //!   one function, the compiler may reuse the address that it computed before the park:
 //!
-//! ```no_run
-//! use std::cell::Cell;
-//! std::thread_local! { static HITS: Cell<u32> = const { Cell::new(0) } }
-//!
-//! fn wrong() {
-//!     HITS.with(|hits| hits.set(hits.get() + 1));
-//!     runtime::sleep(std::time::Duration::from_millis(1));
-//!     // This may be another OS thread, and the address may still be that of the first thread's variable.
-//!     HITS.with(|hits| hits.set(hits.get() + 1));
-//! }
-//!
-//! // Right: a function of its own, never inlined, that does not park.
-//! #[inline(never)]
-//! fn hit() {
-//!     HITS.with(|hits| hits.set(hits.get() + 1));
-//! }
-//! ```
+#![doc = include_str!("address_of_a_thread_local.md")]
 //!
 //! - A *library* function that uses a thread-local is called before and after a park in one function, and is
 //!   inlined there. That can be a function that is generic or `#[inline]`. With fat LTO it can be any.
-//!   `rand::rng()`,
-//!   twice in one closure with a park in between, returned the `Rc` of the wrong OS thread in 40 to 90 of 100
-//!   uses (`lto = "fat"`). Without inlining, a library that uses thread-locals within one call is safe to
-//!   call.
+//!   `rand::rng()`, twice in one closure with a park in between, returned the `Rc` of the wrong OS thread in
+//!   40 to 90 of 100 uses (`lto = "fat"`). Without inlining, a library that uses thread-locals within one
+//!   call is safe to call.
 //! - A loop around a call of a C library reads `errno`, by [`last_os_error`](std::io::Error::last_os_error),
 //!   and parks: the compiler may take the address of `errno` once for all rounds.
 //!   [`net::Async::read_with`](crate::net::Async::read_with) is that loop, written right.
@@ -48,23 +31,16 @@
 //! A type that is not `Send` may rely on its OS thread, and its code may be unsafe code that does. After a
 //! park, a closure uses such a value on another OS thread. **That is undefined behaviour with
 //! [`Migration::Anytime`](crate::Migration::Anytime)**, as if the value had been sent there by unsafe code,
-//! for each of these types:
+//! for these values, unless the table says otherwise:
 //!
-//! | type | why | instead |
-//! | --- | --- | --- |
-//! | `MutexGuard`, `RwLockReadGuard`, `RwLockWriteGuard` of std; guards of `parking_lot` without `send_guard` | the OS lock is unlocked by a thread that does not own it | [`sync`](crate::sync) |
-//! | `StdoutLock`, `StderrLock`, `StdinLock` | the lock counts for its OS thread: another green thread there gets it too, and the last unlock may be on the wrong one | [`io::stdout`](crate::io::stdout), whose lock belongs to the green thread; or write in one call |
-//! | `&T`, `Ref`, `RefMut` inside `LocalKey::with`; `Rc` and `Weak` from a thread-local (`rand::rng()`) | two OS threads use one value without synchronisation; its OS thread may end and drop it | [`runtime::thread_local!`](macro@crate::thread_local) |
-//! | `tokio::runtime::EnterGuard`, a guard of a `LocalSet` | the context is left on another OS thread than the one that entered it | the feature `tokio`, whose context is always there |
-//! | `tracing::dispatcher::DefaultGuard`, `tracing::span::Entered` and `EnteredSpan` | as above; not unsound, but lines appear under other spans | the [feature `tracing`](#contexts-that-follow) |
-//! | `opentelemetry::ContextGuard` | as above | spans of `tracing-opentelemetry`, with the feature `tracing` |
-//! | `crossbeam_epoch::Guard`, also inside of the maps of `papaya` and `scc` | the guard is released on another OS thread, by cells that are not atomic | drop it before the park |
-//! | the scope of `std::thread::scope` | std wakes the OS thread on which the scope began, so the end of the scope waits for ever | [`scope()`](crate::scope()) |
-//! | a `Session` or handle of a C library that is bound to its thread (OpenGL, COM, Python's GIL) | the library looks up the OS thread | [`thread::pin`](crate::thread::pin) |
+#![doc = include_str!("kept_across_a_park.md")]
+//!
+//! A lock whose holder has parked **deadlocks** if a green thread that wants the lock blocks the very OS
+//! thread on which the holder must resume: in strict mode, inside a poll, and in a call that `interpose` has
+//! caught. (Not std's locks with `interpose`: see [there](super::interpose#locks-of-std).)
 //!
 //! With [`Migration::BeforeStart`](crate::Migration::BeforeStart) such a value stays on its OS thread, but
-//! other green threads run there meanwhile. A std lock that is kept across a park blocks its OS thread when
-//! another green thread there takes that lock. And scopes of different green threads end in another order
+//! other green threads run there meanwhile. And scopes of different green threads end in another order
 //! than they have begun. Most contexts are merely mixed up by that (spans, enter guards). A context that
 //! keeps *references* relies on the order in unsafe code: with `scoped-tls` (also `slog-scope`, and the
 //! globals of compilers that are libraries) a green thread reads what another one has freed. **Such a scope
@@ -140,8 +116,12 @@
 //!
 //! # The ways out
 //!
+//! First of all, drop the value before the call that parks. Else:
+//!
 //! - **[Thread-locals of its own](#thread-locals-of-its-own)** for each closure, where the system has what
-//!   they need.
+//!   they need. Each value of the table then holds across a park. Tested in `tests/crates/locals` with std's
+//!   locks, `rand`, `scoped-tls`, `stacker`, `serde_stacker`, `crossbeam-epoch`, `papaya`, `mimalloc` and
+//!   `tracing-subscriber`.
 //! - **[`runtime::thread_local!`](macro@crate::thread_local)** declares values that belong to the green
 //!   thread.
 //! - **Futures.** A poll never changes its OS thread, whatever it calls, and what lives across an `.await` of
@@ -149,12 +129,20 @@
 //!   as in tokio. This holds wherever a green thread polls a future: spawned, in
 //!   [`block_on`](crate::block_on), in [`time::timeout_async`](crate::time::timeout_async). While a poll is
 //!   parked, other green threads run on its OS thread, as in strict mode.
-//! - **[`thread::pin`](crate::thread::pin)** keeps a green thread on its OS thread, and keeps other green
-//!   threads off that OS thread.
-//! - **[`Migration::BeforeStart`](crate::Migration::BeforeStart)** keeps each green thread on the OS thread
-//!   where it has started. Other green threads run there meanwhile, so scoped contexts without a slot are
-//!   still mixed up, and unsound if they keep references: see
+//! - **[`thread::pin`](crate::thread::pin)** keeps a green thread on its OS thread, and keeps free green
+//!   threads off that OS thread, so all of these values hold. It costs an OS thread while the green thread
+//!   waits. (A green thread that has parked there before, inside a poll or a caught call, still resumes
+//!   there.)
+//! - **[`Migration::BeforeStart`](crate::Migration::BeforeStart)**, strict mode, keeps each green thread on
+//!   the OS thread where it has started. Other green threads run there meanwhile. They find the `StdoutLock`,
+//!   span or context of the first, and a `RefCell` of a thread-local is still borrowed, and panics. So it is
+//!   no way out for locks, nor for scopes that keep references: see
+//!   [above](#types-that-must-not-be-kept-across-a-park) and
 //!   [`Builder::migration`](crate::Builder::migration).
+//! - **Block instead of parking.** In [`blocking`](crate::blocking), call what blocks the OS thread
+//!   (`std::thread::sleep`, a read of a file) in the place of what parks. With the feature `interpose` such a
+//!   sleep parks, too. `blocking` alone does not keep the OS thread: a call that parks inside of it may move
+//!   the closure.
 //! - **A function of its own** for each use of a thread-local, marked `#[inline(never)]`, that does not park.
 //! - **[Context slots](crate::context_slot)** for contexts that libraries keep in their OS thread; see
 //!   [above](#contexts-that-follow).
