@@ -1,5 +1,7 @@
 //! Cancellation and time-outs: which calls they end, what runs meanwhile, and `panic = "abort"`.
 //!
+//! The chapter `guide/src/cancellation.md` of the repository has examples.
+//!
 //! # What cancels
 //!
 //! - [`JoinHandle::cancel`](crate::JoinHandle::cancel) cancels one green thread, for ever. So does
@@ -42,24 +44,6 @@
 //!
 //! A wait that is ended leaves nothing behind. The waiter has left its queue. A message, permit or lock that
 //! was on its way to the waiter goes to the next one.
-//!
-//! ```
-//! use runtime::time::Duration;
-//!
-//! struct Report;
-//! impl Drop for Report {
-//!     fn drop(&mut self) {
-//!         assert!(runtime::thread::cancelled());
-//!     }
-//! }
-//!
-//! let sleeper = runtime::spawn(|| {
-//!     let _report = Report;
-//!     runtime::sleep(Duration::from_secs(3600));
-//! });
-//! sleeper.cancel();
-//! assert!(sleeper.join().unwrap_err().is::<runtime::thread::Cancelled>());
-//! ```
 //!
 //! # What must not be ended
 //!
@@ -111,18 +95,7 @@
 //!
 //! [`JoinHandle::join`](crate::JoinHandle::join) returns the payload, as std does.
 //! [`JoinError`](crate::thread::JoinError) says whether it is a panic or a cancellation, and implements
-//! `Error`:
-//!
-//! ```
-//! use runtime::thread::JoinError;
-//!
-//! fn answer() -> Result<i32, JoinError> {
-//!     let sleeper = runtime::spawn(|| { runtime::sleep(std::time::Duration::from_secs(3600)); 42 });
-//!     sleeper.cancel();
-//!     Ok(sleeper.join()?)
-//! }
-//! assert!(answer().unwrap_err().is_cancelled());
-//! ```
+//! `Error`.
 //!
 //! # Code that catches unwinding
 //!
