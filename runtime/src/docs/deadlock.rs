@@ -1,5 +1,7 @@
 //! Deadlock of all green threads: when it is reported, and which deadlocks are not.
 //!
+//! `guide/src/first.md` in the repository has a program with such a deadlock, and its report.
+//!
 //! # The report
 //!
 //! [`block_on`](crate::block_on), when it is called outside of the runtime, ends with a panic if all green
@@ -10,14 +12,6 @@
 //!
 //! A test with [`#[runtime::test]`](macro@crate::test) fails with that report. The main thread of the test
 //! harness does not hide a deadlock, but other tests in the same process do while they run.
-//!
-//! ```no_run
-//! runtime::block_on(|| {
-//!     let (_sender, receiver) = runtime::channel::unbounded::<u32>();
-//!     // This waits for ever, because `_sender` lives in the same closure: a deadlock, which is reported.
-//!     receiver.recv()
-//! });
-//! ```
 //!
 //! # When it is not reported
 //!
@@ -44,15 +38,8 @@
 //!   [`dump::on_deadlock`](crate::dump::on_deadlock);
 //! - by each [dump](crate::docs::dumps), if locks were [tracked](crate::Builder::track_locks).
 //!
-//! ```text
-//! runtime: deadlock: 2 green threads wait for each other
-//!   green thread 3 waits for a mutex (0x7f3b180012d0, held by green thread 4)
-//!     app::transfer
-//!         at /home/me/app/src/main.rs:11
-//!   green thread 4 waits for a mutex (0x7f3b18001290, held by green thread 3)
-//!     app::transfer
-//!         at /home/me/app/src/main.rs:11
-//! ```
+//! The report names each green thread of the circle, its wait and its stack, as at the end of the
+//! [dump](super::dumps#an-example).
 //!
 //! A circle is made of these waits: for a [`Mutex`](crate::sync::Mutex), for an
 //! [`RwLock`](crate::sync::RwLock) that a writer or readers have, for the end of a green thread, for the end

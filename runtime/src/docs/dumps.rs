@@ -9,49 +9,7 @@
 //! Two green threads take two locks in opposite order. A third one goes on, so the program is not
 //! [deadlocked](crate::docs::deadlock) as a whole:
 //!
-//! ```no_run
-//! use runtime::sync::Mutex;
-//! use std::sync::Arc;
-//! use std::time::Duration;
-//!
-//! struct Account(Mutex<i64>);
-//!
-//! fn transfer(from: &Account, to: &Account, amount: i64) {
-//!     let mut from = from.0.lock();
-//!     runtime::sleep(Duration::from_millis(10));
-//!     *to.0.lock() += amount;
-//!     *from -= amount;
-//! }
-//!
-//! runtime::block_on(|| {
-//!     let (a, b) = (Arc::new(Account(Mutex::new(100))), Arc::new(Account(Mutex::new(100))));
-//!     let (a2, b2) = (a.clone(), b.clone());
-//!     let there = runtime::spawn(move || transfer(&a, &b, 10));
-//!     let back = runtime::spawn(move || transfer(&b2, &a2, 20));
-//!     runtime::sleep(Duration::from_millis(50));
-//!     runtime::dump(&mut std::io::stderr()).unwrap();
-//! });
-//! ```
-//!
-//! ```text
-//! green thread 1: running, spawned at src/main.rs:16:5
-//! green thread 3: waits for a mutex, for 41 ms (0x7f3b180012d0, held by green thread 4), spawned at src/main.rs:19:21 by 1
-//!     app::transfer
-//!         at /home/me/app/src/main.rs:11
-//!     app::main::{{closure}}::{{closure}}
-//!         at /home/me/app/src/main.rs:19
-//! green thread 4: waits for a mutex, for 42 ms (0x7f3b18001290, held by green thread 3), spawned at src/main.rs:20:20 by 1
-//!     app::transfer
-//!         at /home/me/app/src/main.rs:11
-//!     app::main::{{closure}}::{{closure}}
-//!         at /home/me/app/src/main.rs:20
-//! deadlock: 2 green threads wait for each other
-//!   green thread 3 waits for a mutex (0x7f3b180012d0, held by green thread 4)
-//!     app::transfer
-//!         at /home/me/app/src/main.rs:11
-//!     ..
-//! 3 green threads
-//! ```
+#![doc = include_str!("crossed_locks.md")]
 //!
 //! That each lock names its holder, and that the circle is found, needs
 //! [`Builder::track_locks`](crate::Builder::track_locks) or one of the settings that switch it on. See
