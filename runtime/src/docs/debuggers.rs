@@ -60,26 +60,11 @@
 //! ```text
 //! (lldb) command script import runtime/debug/green_lldb.py
 //! (lldb) green list
-//!      1: waiting for the end of a sleep, for 2 s, spawned at tests/tests/inspect/debuggers.rs:36
-//!      3 'receiver': waiting for a channel to receive, for 3 s, spawned at tests/tests/inspect/debuggers.rs:39
-//!      4 (future): waiting for a wake-up of its future, for 3 s, spawned at tests/tests/inspect/debuggers.rs:40
-//!      5 'hog': running on OS thread 9 (LWP 17405), spawned at tests/tests/inspect/debuggers.rs:41
-//! 4 green threads
 //! (lldb) green receiver bt
-//!      3 'receiver': waiting for a channel to receive, for 3 s, spawned at tests/tests/inspect/debuggers.rs:39
-//! #0  0x0000562c933990e5 in corosensei::arch::x86_64::switch_yield at ..
-//! ..
-//! #9  0x0000562c93398e9a in runtime::channel::receiver::Receiver<T>::recv at /work/runtime/src/channel/receiver.rs:106
-//! #10 0x0000562c93398e9a in inspect::debuggers::waits_for_a_message at /work/tests/tests/inspect/debuggers.rs:19
 //! ```
 //!
-//! | command | what it does |
-//! | --- | --- |
-//! | `green list` | as `info green` of gdb; `green list TEXT` lists those whose line contains the text |
-//! | `green 3 bt` | prints the stack of green thread 3; `bt 10` prints ten frames |
-//! | `green 'the name' bt` | as for a number; put a name with blanks in quotes |
-//! | `green 3` | enters green thread 3: `bt`, `up`, `frame select 11`, `frame variable` work there, until `green off` or `continue` |
-//! | `green all bt` | as with gdb |
+//! `green list` is gdb's `info green`. `green 3 bt 10` prints ten frames. The other commands are those of gdb,
+//! and within an entered green thread those of lldb: `frame select 11`, `frame variable`.
 //!
 //! What is said of gdb above holds for lldb, too. It was run with lldb 14. Debian's package of that version
 //! does not find its own Python files: start it with

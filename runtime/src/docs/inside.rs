@@ -14,21 +14,8 @@
 //! # The crosswise lock
 //!
 //! Two green threads took two locks in opposite order, while the rest of the program goes on. The page names
-//! them in a red box. The end of the dump does, too:
-//!
-//! ```text
-//! deadlock: 2 green threads wait for each other
-//!   green thread 6 'transfer there' waits for a mutex (0x7f2098001be0, held by green thread 7 'transfer back')
-//!     transfer
-//!         at /home/me/runtime/examples/inside.rs:105
-//!     inside::crosswise::{{closure}}
-//!         at /home/me/runtime/examples/inside.rs:113
-//!   green thread 7 'transfer back' waits for a mutex (0x7f2098001b90, held by green thread 6 'transfer there')
-//!     transfer
-//!         at /home/me/runtime/examples/inside.rs:105
-//!     inside::crosswise::{{closure}}
-//!         at /home/me/runtime/examples/inside.rs:114
-//! ```
+//! them in a red box. The end of the dump [does, too](super::dumps#an-example):
+//! `green thread 6 'transfer there' waits for a mutex (0x7f2098001be0, held by green thread 7 'transfer back')`.
 //!
 //! Both stacks show where the second lock is asked for: `transfer`. The cure is one order of locks for all.
 //!
