@@ -45,7 +45,8 @@
 //! keeps *references* relies on the order in unsafe code: with `scoped-tls` (also `slog-scope`, and the
 //! globals of compilers that are libraries) a green thread reads what another one has freed. **Such a scope
 //! that is kept across a park is unsound in both modes**, and in a future whose poll parks inside of the
-//! scope. [`thread::pin`](crate::thread::pin) keeps other green threads off.
+//! scope. In the default mode [`thread::pin`](crate::thread::pin) keeps other green threads off; in strict
+//! mode it does nothing.
 //!
 //! # Thread-locals of its own
 //!
