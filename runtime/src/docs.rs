@@ -1,6 +1,9 @@
 //! Pages about what matters for the whole crate: the hazards, and a glossary. There is no code in these
 //! modules.
 //!
+//! The pages have the exact rules, tables and figures. The guide of the repository (`guide/src/SUMMARY.md`)
+//! teaches, in the order of a first reading.
+//!
 //! | page | what it answers |
 //! | --- | --- |
 //! | [`moving`] | Which calls may move a closure to another OS thread? What is unsound then, and what are the ways out? |
@@ -12,6 +15,7 @@
 //! | [`dumps`] | What does a dump show of each green thread, and what does a stack need? |
 //! | [`inside`] | How are a leak, a deadlock, a hog and a slow handler found in a running program? |
 //! | [`debuggers`] | How are green threads seen in gdb and in `perf`? |
+//! | [`metrics`] | Which figures are there, and what do Go and tokio call them? |
 //! | [`trace`] | What does the flight recorder record? How is a trace read, and what does it cost? |
 //! | [`stacks`] | How large is a stack, what does it cost, and what happens when it overflows? |
 //! | [`calling`] | Do calls work in wakers, in destructors, after the end of a runtime? |

@@ -114,24 +114,9 @@
 //!
 //! # Hazards
 //!
-//! Read the first page before you write closures that use thread-locals or locks of std.
-//!
-//! | page | in one sentence |
-//! | --- | --- |
-//! | [moving](docs::moving) | **A closure that parks may resume on another OS thread, and safe code can be unsound by that.** |
-//! | [blocking](docs::blocking) | Code that computes or blocks keeps its OS thread; other green threads go on, at a price. |
-//! | [crates](docs::crates) | How well-known crates are used here, and what they cost. |
-//! | [cancellation](docs::cancellation) | Which calls unwind, and what that means for destructors and `panic = "abort"`. |
-//! | [deadlock](docs::deadlock) | Which deadlocks are reported, and which are not. |
-//! | [dumps](docs::dumps) | What a dump shows of each green thread, with its stack, and what that needs. |
-//! | [inside](docs::inside) | A walk through a running program with four faults: the debug page, dumps, profiles. |
-//! | [debuggers](docs::debuggers) | Green threads in gdb, in living processes and core files; profiles by `perf`. |
-//! | [trace](docs::trace) | What the flight recorder records, what it costs, and how to read it. |
-//! | [stacks](docs::stacks) | How large stacks are, and what happens when one or the address space is used up. |
-//! | [where calls work](docs::calling) | Calls in wakers, destructors, thread-locals' destructors, and after the end of a runtime. |
-//! | [signals](docs::signals) | What signal handlers may do, and which faults the runtime handles itself. |
-//! | [interpose](docs::interpose) | What the line `runtime::interpose!();` catches, what not, and which calls are hazards with it. |
-//! | [fork](docs::fork) | What a forked child may do. |
+//! **A closure that parks may resume on another OS thread, and safe code can be unsound by that.** Read
+//! [moving](docs::moving) before you write closures that use thread-locals or locks of std. The module
+//! [`docs`] lists the other pages: each answers one question about the whole crate.
 //!
 //! # Settings
 //!
