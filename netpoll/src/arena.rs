@@ -1,7 +1,7 @@
 //! The arena of descriptors: slots that never move, found by the token that the system returns with an event.
 //!
 //! A token is a slot's index and its generation. The generation is odd while the slot is free, and changes
-//! when the slot is given back: the token of a late event matches no slot. An event that has matched just
+//! when the slot is given back. So the token of a late event matches no slot. An event that has matched just
 //! *before* is still being delivered, and meanwhile the slot must get no new owner. So deliveries happen in
 //! rounds, with an odd number while a round runs. A slot given back during a round stays out of use until
 //! that round is over. (Protocol 3 in `lib.rs`.)

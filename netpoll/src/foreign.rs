@@ -3,11 +3,11 @@
 //! `foreign`.)
 //!
 //! They stand in epoll instances of their own. Each M has one, its [`Station`], for the green threads that
-//! wait on it. Such a green thread resumes on its M only, so no other M needs to hear of its events, and an
+//! wait on it. Such a green thread resumes on its M only. So no other M needs to hear of its events, and an
 //! event wakes the right OS thread at once. One more station is shared: that of green threads that may resume
 //! on any M. The poller waits for it as for a source, and the M that polls takes its events. Each
 //! registration is *one-shot*: a wait arms it, and its first event disarms it. So a registration never
-//! outlives the interest of its waiters by more than one event, and it cannot disturb a registration of the
+//! outlives the interest of its waiters by more than one event. It cannot disturb a registration of the
 //! runtime's own sockets.
 //!
 //! ```text
@@ -32,7 +32,7 @@
 //! - *mio's epoll instance for these, too*: `EPOLL_CTL_MOD` would overwrite a registration of the runtime's
 //!   own if its owner also calls libc with the same descriptor.
 //! - *The shared station for those that resume on their M*: each event first wakes the M that blocks in the
-//!   poller, which then wakes the M of the waiter. A round trip took two to four times as long.
+//!   poller. That M then wakes the M of the waiter. A round trip took two to four times as long.
 //! - *A registration for each wait* (`ADD`, `DEL`): four times the cost, and `DEL` may hit the next user of
 //!   the number.
 //! - *The semaphores of `PollDesc`*: one-shot needs the union of what the waiters want, under a lock.

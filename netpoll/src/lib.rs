@@ -34,8 +34,8 @@
 //! ```
 //!
 //! Both steps 3 are read-modify-writes of one word, so the later one sees the earlier one. A second waiter of
-//! the same direction joins the *crowd*, a list under a lock, and raises a flag in the count's word: one word
-//! decides here, too. Every event wakes all waiters. Closing is an event that leaves a mark.
+//! the same direction joins the *crowd*, a list under a lock, and raises a flag in the count's word. So one
+//! word decides here, too. Every event wakes all waiters. Closing is an event that leaves a mark.
 //!
 //! # Protocol 2: no break is lost (`blocker.rs`)
 //!

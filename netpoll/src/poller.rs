@@ -485,8 +485,9 @@ fn all_slots_taken() -> io::Error {
     io::Error::new(io::ErrorKind::OutOfMemory, "as many descriptors are registered as a token can number")
 }
 
-// The system calls. Each stands with the reading of its error in a function that is never inlined: `errno` is
-// a thread-local, and a caller that may resume on another OS thread must not keep its address.
+// The system calls. Each stands with the reading of its error in a function that is never inlined. The
+// reason: `errno` is a thread-local, and a caller that may resume on another OS thread must not keep its
+// address.
 
 /// Waits. Returns `false` if a signal ended the wait, which then has no events.
 #[inline(never)]

@@ -1,6 +1,6 @@
-//! System calls without libc, for the runtime's own code: with `interpose` the program defines libc's
-//! functions itself, as calls that park, and with `sim` as calls that answer from a simulation. A result
-//! below zero is an error: `-errno`. Signal handlers may make them.
+//! System calls without libc, for the runtime's own code. With `interpose` the program defines libc's
+//! functions itself, as calls that park. With `sim` it defines them as calls that answer from a simulation. A
+//! result below zero is an error: `-errno`. Signal handlers may make them.
 //!
 //! Where the program defines no functions of libc, a call goes by libc's `syscall`: Miri knows that, and
 //! every processor has it.

@@ -171,7 +171,7 @@ impl Semaphore {
             self.slot.store(waiter.word(), Ordering::Release);
             return true;
         }
-        // AcqRel: acquire from the last event's exchange, so that `settle_slot` sees its count; release for
+        // AcqRel: acquire from the last event's exchange, so that `settle_slot` sees its count. Release for
         // the next event's exchange, which hands the word to the poller.
         self.slot.compare_exchange(EMPTY, waiter.word(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }

@@ -3,7 +3,7 @@
 //! Some libraries keep a *context* in a variable of `std::thread_local!`: the current request, the entered
 //! span, the locale. A green thread that parks leaves its OS thread, and other green threads run there. They
 //! would see its context, and it would see theirs when it resumes. A [`Slot`] prevents that. It has a pair of
-//! functions ([`ThreadContext`]) that take the context off the OS thread where the green thread leaves, and
+//! functions ([`ThreadContext`]) that take the context off the OS thread where the green thread leaves. They
 //! put it back where the green thread goes on.
 //!
 //! ```

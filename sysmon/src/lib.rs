@@ -1,7 +1,7 @@
 //! The monitor thread, sysmon: decides when to preempt, poll and start Ms, and sleeps while there is nothing
 //! to watch.
 //!
-//! Sysmon has no P and runs no G. The scheduler's own progress always wins: sysmon does not take a P that was
+//! Sysmon has no P and runs no G. The scheduler's own progress always wins. Sysmon does not take a P that was
 //! entered meanwhile, and starts no M for a timer that has fired meanwhile.
 //!
 //! ```text
@@ -163,7 +163,7 @@ impl Sysmon<'_> {
     }
 
     /// Judges each P, and takes the P or asks for it if need be. Returns `true` if a P was taken, or asked
-    /// for after a round without a request; and the time by which the other Ps must be judged again.
+    /// for after a round without a request. Also returns the time by which the other Ps must be judged again.
     fn look_at_ps(&mut self, now: u64) -> (bool, u64) {
         let unpolled = self.monitor.unpolled_ns(now) >= UNPOLLED_NS && !self.monitor.any_idle();
         let (mut taken, mut look_by, mut blocked, mut asked) = (false, NEVER, false, false);

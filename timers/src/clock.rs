@@ -22,8 +22,8 @@ pub fn after(delay: Duration) -> u64 {
     now().saturating_add(nanos(delay))
 }
 
-/// Returns the time of `instant`: 0, which is due at once, if `instant` is before the clock's beginning;
-/// [`NEVER`] if 64 bits cannot hold that time.
+/// Returns the time of `instant`. Returns 0, which is due at once, if `instant` is before the clock's
+/// beginning, and [`NEVER`] if 64 bits cannot hold that time.
 pub fn at(instant: Instant) -> u64 {
     instant.checked_duration_since(base()).map_or(0, nanos)
 }

@@ -134,9 +134,9 @@ impl<H: Handle> Heaps<H> {
         self.modify_by(p, h, (when, 0, seq), |_| None)
     }
 
-    /// Fires the timers in the heap of `p` that are due at `now`: calls `fire` with each timer, its `seq` and
+    /// Fires the timers in the heap of `p` that are due at `now`. Calls `fire` with each timer, its `seq` and
     /// the time at which it was due, without a lock. If no timer is due, returns at once and takes no lock.
-    /// `own` is true if the caller has this P: the call then also removes deleted timers if they are more
+    /// `own` is true if the caller has this P. The call then also removes deleted timers if they are more
     /// than a quarter of the heap. A call removes a bounded portion of the deleted timers, due or not;
     /// [`Checked::more`] asks for another call. Go: `checkTimers`. Runs on: any thread.
     ///

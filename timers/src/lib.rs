@@ -87,7 +87,7 @@
 //! **Tidying.** The user may stop a million timers at once, and removing their entries takes long. So each
 //! holder of the lock removes a bounded portion, and the heap is in order after each removal. An insertion
 //! removes a few entries; `check` and `tidy` by the P's owner remove some hundred. A cursor goes from the
-//! last entry to the first, again and again: in that order a removal moves entries by O(1) places on average,
+//! last entry to the first, again and again. In that order a removal moves entries by O(1) places on average,
 //! not by the depth of the heap. Adjust looks for timers that were modified to an earlier time. Adjust, too,
 //! goes in portions: `timers/locked.rs`.
 //!
@@ -109,22 +109,22 @@
 //!
 //! # What was rejected
 //!
-//! - *One heap, or 64 heaps, with a thread that sleeps until the first timer* (Go until 1.9, and until 1.13):
-//!   one heap has one lock for all threads; 64 heaps still cost two thread switches for each firing.
+//! - *One heap, or 64 heaps, with a thread that sleeps until the first timer* (Go until 1.9, and until 1.13).
+//!   One heap has one lock for all threads. 64 heaps still cost two thread switches for each firing.
 //! - *A timing wheel:* O(1), but a wheel rounds times. A poller sleeps until the next timer, and finding that
 //!   time in a wheel is expensive.
 //! - *A lock in each timer and three bits* (Go since 1.23): designed for a garbage collector and against
 //!   stale ticks in channels. Adjust then takes a lock for each timer that it examines, and firing takes two
 //!   locks in a fixed order.
-//! - *The entry's exact index in the timer*, so that `delete` can remove the entry at once: then each step of
+//! - *The entry's exact index in the timer*, so that `delete` can remove the entry at once. Then each step of
 //!   a sift writes to another timer, which is a cache miss. And `delete` needs the lock of a heap that
 //!   another thread uses. The place that a timer keeps is the entry's or below it, so a step that moves an
 //!   entry up writes nothing.
-//! - *Adjust alone for timers made earlier* (Go until 1.22): a 1 ms sleep after a longer time-out walks the
+//! - *Adjust alone for timers made earlier* (Go until 1.22). A 1 ms sleep after a longer time-out walks the
 //!   whole heap, and is late by 0.2 ms beside 100,000 sleepers.
 //! - *A binary heap:* twice as deep, and each level reads half a cache line.
 //! - *A vector of entries, swapped while sifting.* Nodes of four on their own cache lines, with a moving
-//!   hole, pop in 46 to 53 ns instead of 50 to 68 (500,000 random times on a quiet machine). On a busy
+//!   hole, pop in 46 to 53 ns instead of 50 to 68. (500,000 random times on a quiet machine.) On a busy
 //!   machine memory decides, and both take equally long.
 #![forbid(unsafe_code)]
 

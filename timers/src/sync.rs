@@ -36,7 +36,7 @@ impl<T> Mutex<T> {
     }
 }
 
-/// True if a model runs with `BROKEN=name` in the environment: the protocol step of that name is then wrong
+/// True if a model runs with `BROKEN=name` in the environment. The protocol step of that name is then wrong
 /// on purpose, to see its model fail. In every other build it is `false`, and the compiler drops the wrong
 /// branch.
 macro_rules! broken {

@@ -332,7 +332,7 @@ fn adding_twice_is_a_bug() {
     heaps.add(0, timer, 6, 0, 2);
 }
 
-/// Timers may outlive their heap: a live timer, a stopped timer whose entry was not yet removed, and modified
+/// Timers may outlive their heap. A live timer, a stopped timer whose entry was not yet removed, and modified
 /// timers can be armed again in another heap.
 #[test]
 fn timers_of_dropped_heaps_can_be_armed_in_others() {

@@ -31,7 +31,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// How a timer is armed. The P is not part of the model: a stopped timer that was not yet removed is armed
+/// How a timer is armed. The P is not part of the model. A stopped timer that was not yet removed is armed
 /// again in its old heap, and only the heaps know whether the timer was removed.
 #[derive(Clone, Copy, Debug)]
 struct Armed {

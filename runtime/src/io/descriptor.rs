@@ -8,8 +8,8 @@ use crate::bounded::bounded;
 use crate::default;
 use crate::net::{Async, Registration, call};
 
-/// How many bytes are written at a time. A pipe that is ready has room for as many (`PIPE_BUF`, on Linux), so
-/// that the write does not block, although other processes may share the pipe in blocking mode.
+/// How many bytes are written at a time. Other processes may share a pipe, so it may be in blocking mode. A
+/// pipe that is ready has room for as many bytes (`PIPE_BUF`, on Linux), so the write does not block.
 const AT_A_TIME: usize = 4096;
 
 /// The error of a write to a descriptor that is not open for writing, on every Unix.

@@ -1,6 +1,6 @@
 //! `Stdout` and `Stderr`: standard output and error, with a lock that belongs to the green thread.
 //!
-//! The buffer is empty while no thread has the lock: it gathers the parts of one formatted text, or what the
+//! The buffer is empty while no thread has the lock. It gathers the parts of one formatted text, or what the
 //! holder of the lock writes. So nothing is lost at the end of the process.
 
 use std::cell::RefCell;

@@ -3,7 +3,7 @@
 //!
 //! Each future leaves a word of its own with the netpoller, and an event wakes all words of its direction. So
 //! several futures may wait for one socket. A future that is dropped takes its word back, and takes nothing
-//! else with it: an attempt that succeeds ends its future within the same poll.
+//! else with it. An attempt that succeeds ends its future within the same poll.
 
 use std::future::poll_fn;
 use std::io;

@@ -12,8 +12,8 @@ use super::awaited::Waits;
 use super::registration::Registration;
 use super::socket::call;
 
-/// Waits until a descriptor is ready, without holding up an OS thread: a pipe, a terminal, a timerfd, an
-/// inotify instance, a socket of a C library.
+/// Waits until a descriptor is ready, without holding up an OS thread. Such a descriptor is a pipe, a
+/// terminal, a timerfd, an inotify instance, or a socket of a C library.
 ///
 /// [`read_with`](Async::read_with) and [`write_with`](Async::write_with) call a function until it would no
 /// longer block.

@@ -89,8 +89,8 @@ const REPORTS_URGENT: bool = cfg!(any(target_os = "linux", target_os = "android"
 /// The most bytes that one system call reads (`MAX_RW_COUNT`, with the largest pages).
 const MOST_BYTES: usize = 0x7fff_0000;
 
-/// Returns `true` unless the system says that this is a socket of TCP. Any stream may come in a `TcpStream`:
-/// reads of a Unix socket stop where descriptors were sent, and those of `SOCK_SEQPACKET` at the end of a
+/// Returns `true` unless the system says that this is a socket of TCP. Any stream may come in a `TcpStream`.
+/// Reads of a Unix socket stop where descriptors were sent, and those of `SOCK_SEQPACKET` at the end of a
 /// packet.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn reads_by_parts(socket: &SockRef<'_>) -> bool {

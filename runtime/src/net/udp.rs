@@ -85,8 +85,8 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// Returns an error if no address can be bound (that of the last), if the name cannot be resolved, or if
-    /// the process has no descriptors left.
+    /// Returns an error if no address can be bound (that of the last) or the name cannot be resolved. Also
+    /// returns an error if the process has no descriptors left.
     ///
     /// ```
     /// let socket = runtime::net::UdpSocket::bind("127.0.0.1:0")?;

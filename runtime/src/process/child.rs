@@ -154,8 +154,8 @@ impl Child {
         self.process.child_mut().try_wait()
     }
 
-    /// Waits until the process has exited, and returns its exit status with all that it has written to
-    /// [`stdout`](Child::stdout) and [`stderr`](Child::stderr), as far as these are piped. Closes
+    /// Waits until the process has exited, and returns its exit status with its output: all that it has
+    /// written to [`stdout`](Child::stdout) and [`stderr`](Child::stderr), if piped. Closes
     /// [`stdin`](Child::stdin) first.
     ///
     /// # Errors

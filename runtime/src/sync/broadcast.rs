@@ -13,8 +13,8 @@
 //!
 //! A send never waits. The channel keeps `capacity` values; a further one replaces the oldest. A receiver
 //! that has not received that one gets [`RecvError::Lagged`](error::RecvError::Lagged) with the number of
-//! values that it missed, and then the oldest value that is left. (In tokio the capacity is rounded up to a
-//! power of two. Here it is exact.)
+//! values that it missed. Its next receive returns the oldest value that is left. (In tokio the capacity is
+//! rounded up to a power of two. Here it is exact.)
 //!
 //! ```
 //! use runtime::sync::broadcast::{self, error::RecvError};

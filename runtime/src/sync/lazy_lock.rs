@@ -20,8 +20,8 @@ use crate::thread::uncancellable;
 /// on.
 ///
 /// The closure itself is [`uncancellable`]: neither a cancellation nor a time-out around the first use ends a
-/// wait in the closure, because every later use would panic. A [`timeout`](crate::time::timeout) in the
-/// closure bounds its waits.
+/// wait in the closure. After such an end every later use would panic. A [`timeout`](crate::time::timeout) in
+/// the closure bounds its waits.
 ///
 /// ```
 /// use runtime::sync::LazyLock;

@@ -24,16 +24,16 @@ use super::relock::is_relock;
 /// # Fairness
 ///
 /// A caller may take a free mutex although others wait. But once a waiter that has waited for a millisecond
-/// loses again, the mutex is handed to the waiters in order, until none has waited that long.
+/// loses again, the mutex is handed to the waiters in order. That ends when none has waited that long.
 /// `MutexGuard::unlock_fair` always hands it to the first waiter. `MutexGuard::bump` does so and takes the
 /// mutex again.
 ///
 /// # Cancellation
 ///
 /// A green thread unwinds without the lock if it is cancelled while it waits in `lock`, `try_lock_for` or
-/// `try_lock_until`, or if its [`timeout`](crate::time::timeout) is over there. The lock then goes to the
-/// next waiter. A free mutex is taken by a cancelled green thread, too. Calls that take a mutex *again*
-/// (`MutexGuard::unlocked`, `bump`) are not ended: they wait, and the next parking call unwinds.
+/// `try_lock_until`. It also does so if its [`timeout`](crate::time::timeout) is over there. The lock then
+/// goes to the next waiter. A free mutex is taken by a cancelled green thread, too. Calls that take a mutex
+/// *again* (`MutexGuard::unlocked`, `bump`) are not ended: they wait, and the next parking call unwinds.
 ///
 /// ```
 /// use runtime::sync::Mutex;

@@ -83,7 +83,7 @@ impl OnceState {
 /// on.
 ///
 /// The closure itself is [`uncancellable`]: neither a cancellation nor a time-out around the call ends a wait
-/// in the closure, because that would poison the `Once`. A [`timeout`](crate::time::timeout) in the closure
+/// in the closure. Such an end would poison the `Once`. A [`timeout`](crate::time::timeout) in the closure
 /// bounds its waits.
 ///
 /// ```

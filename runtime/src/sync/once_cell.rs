@@ -11,7 +11,7 @@ use super::{OnceLock, Semaphore, SemaphorePermit, TryAcquireError};
 ///
 /// It has the API of `tokio::sync::OnceCell`. [`get_or_init`](Self::get_or_init) and
 /// [`get_or_try_init`](Self::get_or_try_init) take a closure and park their caller while another thread makes
-/// the value; [`get_or_init_async`](Self::get_or_init_async) and
+/// the value. [`get_or_init_async`](Self::get_or_init_async) and
 /// [`get_or_try_init_async`](Self::get_or_try_init_async) take a closure that returns a future, and are
 /// awaited. All of them may be used for the same cell.
 ///
@@ -19,9 +19,9 @@ use super::{OnceLock, Semaphore, SemaphorePermit, TryAcquireError};
 ///
 /// # Cancellation
 ///
-/// If the closure or future that makes the value does not end with a value, because it fails, panics, is
-/// cancelled or dropped, then the next of those that wait makes the value. A green thread that is cancelled
-/// while it waits, or whose [`timeout`](crate::time::timeout) is over, unwinds.
+/// The closure or future that makes the value may end without a value: it fails, panics, is cancelled or
+/// dropped. Then the next waiter makes the value. A green thread that is cancelled while it waits, or whose
+/// [`timeout`](crate::time::timeout) is over, unwinds.
 ///
 /// ```
 /// use runtime::sync::OnceCell;

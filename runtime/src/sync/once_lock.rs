@@ -14,7 +14,7 @@ use super::wait::wait_or_unwind;
 /// A value that is written once. Threads that need it wait until it is written.
 ///
 /// It has the API of `std::sync::OnceLock`. If the closure of `get_or_init` unwinds, by a panic, a
-/// cancellation or a time-out, there is no value yet, and the next call runs its own closure.
+/// cancellation or a time-out, there is no value yet. The next call runs its own closure.
 ///
 /// # Cancellation
 ///

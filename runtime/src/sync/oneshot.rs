@@ -236,8 +236,8 @@ impl<T> Receiver<T> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the sender was dropped without sending, if this receiver was closed before the
-    /// value came, or if the value was received already.
+    /// Returns an error if the sender was dropped without sending, or if this receiver was closed before the
+    /// value came. Also returns an error if the value was received already.
     ///
     /// # Cancellation
     ///

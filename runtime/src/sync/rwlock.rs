@@ -22,7 +22,7 @@ pub use raw::{RawRwLock, RawRwLockRecursive};
 /// A green thread unwinds without the lock if it is cancelled while it waits, or if its
 /// [`timeout`](crate::time::timeout) is over there. In `upgrade` it also gives up its upgradable guard. A
 /// free lock is taken by a cancelled green thread, too. Calls that take the lock *again*, or change a guard
-/// in place (`unlocked`, `bump`, `with_upgraded`), are not ended: they wait, and the next parking call
+/// in place (`unlocked`, `bump`, `with_upgraded`), are not ended. They wait, and the next parking call
 /// unwinds.
 ///
 /// ```

@@ -1,5 +1,5 @@
-//! Waits of the types in this module. `wait_or_unwind` is for locks. The others are for state that changes:
-//! waiters look at the state, wait in a queue of the same lock, and look again when they are woken.
+//! Waits of the types in this module. `wait_or_unwind` is for locks. The others are for state that changes.
+//! Waiters look at the state, wait in a queue of the same lock, and look again when they are woken.
 //!
 //! ```text
 //!   the waiter                                        the thread that changes the state

@@ -1,5 +1,5 @@
 //! `send_async` and `recv_async` of a buffered channel. If a future is dropped after it was granted
-//! something, the grant goes on: `WakeSender` wakes the next sender, and `TakeBack` returns the message to
+//! something, the grant goes on. `WakeSender` wakes the next sender, and `TakeBack` returns the message to
 //! the channel.
 
 use std::pin::pin;

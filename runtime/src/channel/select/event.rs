@@ -10,7 +10,7 @@
 //! So one mechanism serves every primitive that has a future, and what a case that lost leaves behind is what
 //! dropping its future leaves behind. A future that was granted something (a permit, a notification) passes
 //! that on when it is dropped. A future that takes something itself (a connection, a message) takes it in the
-//! poll by which its case is chosen, and no other case is polled after that.
+//! poll by which its case is chosen. No other case is polled after that.
 //!
 //! A select polls in `try_begin` alone, and then waits for no other thread. So futures are user code like the
 //! arms: they may park, panic, or wait by a select of their own. A future that unwinds leaves no case in any

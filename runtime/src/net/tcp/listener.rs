@@ -43,8 +43,8 @@ impl TcpListener {
     ///
     /// # Errors
     ///
-    /// Returns an error if no address can be bound (that of the last), if the name cannot be resolved, or if
-    /// the process has no descriptors left.
+    /// Returns an error if no address can be bound (that of the last) or the name cannot be resolved. Also
+    /// returns an error if the process has no descriptors left.
     ///
     /// ```
     /// let listener = runtime::net::TcpListener::bind("127.0.0.1:0")?;
