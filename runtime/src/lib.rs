@@ -302,7 +302,7 @@ pub async fn yield_now_async() {
 /// Returns the value of `f`.
 ///
 /// `f` runs on the caller's OS thread. If other work waits, the caller's P is handed off to another OS thread
-/// at once; work that comes later gets the P after about 100 microseconds. After that the caller goes on
+/// at once. Work that comes later gets the P after about 100 microseconds. After that the caller goes on
 /// without a P until it parks, for 10 ms at most. There is no second pool of threads: see
 /// [blocking](docs::blocking). A blocking call that is not wrapped in this function is noticed, too, but only
 /// after 10 ms at most.

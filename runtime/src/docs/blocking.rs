@@ -14,9 +14,9 @@
 //! ([sysmon](super::glossary#sysmon)). Each such *rescue* is counted, and the last ones are named, in
 //! [`metrics::snapshot`](crate::metrics::snapshot).
 //!
-//! A green thread that has lost its P by a call that blocked goes on without a P until it parks or yields,
-//! for 10 ms at most. Up to four for each P do so at a time; others wait for a P first. So a client that
-//! blocks several times in one query pays as little for each call as on an OS thread.
+//! A green thread that has lost its P by a call that blocked goes on without a P until it parks or yields.
+//! That lasts 10 ms at most. Up to four for each P do so at a time; others wait for a P first. So a client
+//! that blocks several times in one query pays as little for each call as on an OS thread.
 //!
 //! # OS threads
 //!
@@ -26,7 +26,7 @@
 //! ten seconds ends.
 //!
 //! The blocking calls of this crate itself ([`fs`](crate::fs), look-ups of host names, starting processes)
-//! use at most [`Builder::blocking_threads`](crate::Builder::blocking_threads) OS threads at once; further
+//! use at most [`Builder::blocking_threads`](crate::Builder::blocking_threads) OS threads at once. Further
 //! calls wait in line. Code in [`blocking`](crate::blocking) is not bounded, because it may wait for other
 //! code in `blocking`.
 //!
@@ -36,16 +36,16 @@
 //!
 //! # Paused green threads
 //!
-//! If more than eight green threads per P go on to compute after their P was taken, they run by turns of 10
-//! ms, on Linux. So a thousand of them do not keep the processors from new and woken green threads. Those
-//! that do not have their turn are paused: the runtime sends their OS thread the signal SIGURG, and its
-//! handler sleeps. With N such green threads a pause lasts about N times 10 ms, divided by the number of Ps;
+//! On Linux, green threads that compute after their P was taken run by turns of 10 ms, if there are more than
+//! eight per P. So a thousand of them do not keep the processors from new and woken green threads. Those that
+//! do not have their turn are paused: the runtime sends their OS thread the signal SIGURG, and its handler
+//! sleeps. With N such green threads a pause lasts about N times 10 ms, divided by the number of Ps. It lasts
 //! twice as long while all Ps are busy.
 //!
 //! - A paused green thread keeps the locks that it has: a [`std::sync::Mutex`], or a lock inside a library.
 //!   Others wait for such a lock until its next turn. A green thread that is inside a call of the runtime,
-//!   for instance in `try_send`, is not paused there, nor in the C library, nor in the library that replaces
-//!   its `malloc`.
+//!   for instance in `try_send`, is not paused there. Nor is it paused in the C library, or in the library
+//!   that replaces its `malloc`.
 //! - A program that is linked statically with its C library (musl) has no pauses: the runtime cannot see
 //!   there what `malloc` does. An allocator that is part of the program (`#[global_allocator]`) is a library
 //!   whose locks a paused green thread may have.

@@ -6,7 +6,7 @@
 //!
 //! | place of the call | effect |
 //! | --- | --- |
-//! | a [`Waker`](std::task::Waker) of your own | the same. The runtime clones, calls and drops wakers only where they may call anything. A timer or a socket calls a waker on a green thread of its own; if no memory is left for that green thread, an OS thread of the runtime calls the waker itself. A waker that waits for a green thread's end is called by that green thread. A panic in a waker is reported on stderr and goes no further |
+//! | a [`Waker`](std::task::Waker) of your own | the same. The runtime clones, calls and drops wakers only where they may call anything. A timer or a socket calls a waker on a green thread of its own. If no memory is left for that green thread, an OS thread of the runtime calls the waker itself. A waker that waits for a green thread's end is called by that green thread. A panic in a waker is reported on stderr and goes no further |
 //! | a destructor while its thread unwinds (from a panic, a cancellation, a [`timeout`](crate::time::timeout)) | the same, but neither a cancellation nor a time-out ends a wait there, because nothing may unwind a second time. A wait there keeps its OS thread |
 //! | other destructors that the runtime runs, of: the captures of a closure that never began; a cancelled future; a result without a handle, or whose handle is dropped; a function of a timer or a context that does not run any more; [`thread_local!`](macro@crate::thread_local) values | the same, and a cancellation does not end a wait there |
 //! | a destructor of std's thread-locals, an `atexit` handler, after `main` has returned | the same. Values of [`thread_local!`](macro@crate::thread_local) may be gone ([`AccessError`](crate::thread::AccessError)). A panic there ends the process, as always in Rust |
@@ -36,7 +36,7 @@
 //!
 //! # Turns
 //!
-//! A future that never has to wait would never return from its poll: its task's time-out, and the other
+//! A future that never has to wait would never return from its poll. Then its task's time-out, and the other
 //! branches of its task, would never get a turn. So each poll of a task has a budget, as in tokio. After 128
 //! awaited calls of this crate that were ready, the next one takes nothing, wakes the task, and is pending.
 //! The next poll has a new budget.

@@ -27,9 +27,9 @@
 //!   [`thread::park_timeout`](crate::thread::park_timeout), [`JoinHandle::join`](crate::JoinHandle::join),
 //!   and the end of a [`scope()`](crate::scope()).
 //! - **When it has to wait**: a call that may finish at once. Such calls are locks and channels of this
-//!   crate, reading, writing, accepting and connecting, looking up host names, waiting for child processes,
-//!   waiting in line for an OS thread ([`fs`](crate::fs)), and [`block_on`](crate::block_on) of a future on a
-//!   green thread. What such a call does at once is done, and not lost.
+//!   crate, reading, writing, accepting and connecting, and looking up host names. Others wait for child
+//!   processes, or in line for an OS thread ([`fs`](crate::fs)), or for a future, by
+//!   [`block_on`](crate::block_on) on a green thread. What such a call does at once is done, and not lost.
 //! - **Never**: [`spawn()`](crate::spawn()), [`yield_now`](crate::yield_now), [`blocking`](crate::blocking),
 //!   [`Runtime::block_on`](crate::Runtime::block_on), locks of std. A loop that calls nothing else asks
 //!   [`thread::cancelled`](crate::thread::cancelled).
@@ -48,10 +48,9 @@
 //! # What must not be ended
 //!
 //! An unwind through frames of C ends the process, with the message `panic in a function that cannot unwind`.
-//! So a callback that C calls must not be ended in a wait: not by a cancellation, not by a time-out or a
-//! context around it, and not by the end of the runtime.
-//! [`thread::uncancellable`](crate::thread::uncancellable) masks all of these. They take effect at the next
-//! wait after it.
+//! So a callback that C calls must not be ended in a wait. A cancellation, a time-out or a context around it,
+//! and the end of the runtime would do so. [`thread::uncancellable`](crate::thread::uncancellable) masks all
+//! of these. They take effect at the next wait after it.
 //!
 //! ```
 //! use runtime::thread::uncancellable;
@@ -99,11 +98,10 @@
 //!
 //! # Code that catches unwinding
 //!
-//! `std::panic::catch_unwind` catches not only panics, but also a cancellation, with the payload
-//! [`Cancelled`](crate::thread::Cancelled), the end of a time-out, with the payload
-//! [`Elapsed`](crate::time::Elapsed), and the end of a context, with the payload
-//! [`Ended`](crate::context::Ended). Thread pools, web frameworks and test harnesses call `catch_unwind`,
-//! too.
+//! `std::panic::catch_unwind` catches not only panics. A cancellation has the payload
+//! [`Cancelled`](crate::thread::Cancelled), the end of a time-out [`Elapsed`](crate::time::Elapsed), and the
+//! end of a context [`Ended`](crate::context::Ended). Thread pools, web frameworks and test harnesses call
+//! `catch_unwind`, too.
 //!
 //! - Code that catches such a payload should clean up and pass it on with `std::panic::resume_unwind`.
 //! - Code that swallows it goes on, until the next [call that it ends](#which-calls-it-ends). That call

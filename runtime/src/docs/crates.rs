@@ -9,12 +9,12 @@
 //! - **With the setting [`tokio`](super::settings).** A crate that needs tokio's context runs in spawned
 //!   futures, or by [`block_on`](crate::block_on) in a green thread. Tokio's reactor is one OS thread for the
 //!   process.
-//! - **As it is.** A call that blocks takes one OS thread for each green thread in such a call: in
-//!   [`blocking`](crate::blocking) at once, else by a rescue after 10 ms at most: see
-//!   [blocking](super::blocking). Bound such calls with a [`Semaphore`](crate::sync::Semaphore).
+//! - **As it is.** A call that blocks takes one OS thread for each green thread in such a call. In
+//!   [`blocking`](crate::blocking) it does so at once, else by a [rescue](super::blocking) after 10 ms at
+//!   most. Bound such calls with a [`Semaphore`](crate::sync::Semaphore).
 //!
 //! The tests that follow are those of the repository. A test with `interpose` runs 500 to 4,000 clients at
-//! once and asserts that at most six OS threads are there beside one for each [P](super::glossary#p),
+//! once. It asserts that at most six OS threads are there beside one for each [P](super::glossary#p),
 //! sysmon's included. Its results are those of plain OS threads.
 //!
 //! # HTTP, mail and other protocols
@@ -35,7 +35,7 @@
 //! | crate | use | OS threads | test |
 //! | --- | --- | --- | --- |
 //! | redis | its client with `interpose`, or as it is; or the protocol, which is small, over a stream | none; as it is, one for each command that runs | `tests/crates/interpose/tests/redis.rs`, `examples/redis.rs` |
-//! | postgres | as it is, or in [`blocking`](crate::blocking): each client drives a tokio reactor of its own, which blocks in `epoll_wait`: [as many short queries](#short-queries-that-block) as on OS threads. With `interpose` the call gives up its P at once | one for each query that runs | `tests/crates/tests/databases.rs`, `tests/crates/examples/postgres_pool.rs` |
+//! | postgres | as it is, or in [`blocking`](crate::blocking): each client drives a tokio reactor of its own, which blocks in `epoll_wait`. It answers [as many short queries](#short-queries-that-block) as on OS threads. With `interpose` the call gives up its P at once | one for each query that runs | `tests/crates/tests/databases.rs`, `tests/crates/examples/postgres_pool.rs` |
 //! | tokio-postgres | `tokio` | the reactor | `tests/crates/tests/databases.rs` |
 //! | sqlx | `tokio` | the reactor; for SQLite one more for each connection, sqlx's own | `tests/crates/tests/sqlx.rs` |
 //! | mysql | `interpose`; as it is | none; as it is, one for each query that runs | `tests/crates/interpose/tests/mysql.rs` |
@@ -45,11 +45,11 @@
 //!
 //! # Short queries that block
 //!
-//! 100 threads with a pool of 20 connections of the crate postgres, on two processors that the server and
-//! other programs shared (`cargo run --release -p interpose --example postgres_pool`), in queries a second. A
-//! query is given as text, so the crate prepares it anew each time, and waits twice or more; a program that
-//! keeps prepared statements waits less. Three kinds took turns in each of two pairs of runs; the columns are
-//! the medians, and in brackets the share of the OS threads of the same run.
+//! The table has 100 threads with a pool of 20 connections of the crate postgres, in queries a second (`cargo
+//! run --release -p interpose --example postgres_pool`). The server and other programs shared the two
+//! processors. A query is given as text, so the crate prepares it anew each time, and waits twice or more. A
+//! program that keeps prepared statements waits less. Three kinds took turns in each of two pairs of runs.
+//! The columns are the medians, and in brackets the share of the OS threads of the same run.
 //!
 //! | `epoll_wait` | OS threads | green threads | green threads in `blocking` |
 //! | --- | --- | --- | --- |
@@ -63,15 +63,15 @@
 //! time, although several of the server's processes waited for the other. With each of these bound to one
 //! processor the green threads were at 25,000 to 26,000.
 //!
-//! A green thread that was blocked goes on [without a P](super::blocking) until it parks, so the further
-//! waits of a query cost it no more than an OS thread. A P that is handed off, on its way to an OS thread
-//! that still sleeps, is taken over by an OS thread that is awake and has none. Without `interpose` sysmon
-//! takes the P of the first wait, and fewer threads compete with the server. `blocking` hands the P off in
-//! each query, which wakes another OS thread. On a loaded machine sysmon looks later, and the first row's
-//! green threads were at 0.7.
+//! A green thread that was blocked goes on [without a P](super::blocking) until it parks. So the further
+//! waits of a query cost it no more than an OS thread. A P that is handed off may be on its way to an OS
+//! thread that still sleeps. An OS thread that is awake and has no P takes it over. Without `interpose`
+//! sysmon takes the P of the first wait, and fewer threads compete with the server. `blocking` hands the P
+//! off in each query, which wakes another OS thread. On a loaded machine sysmon looks later, and the first
+//! row's green threads were at 0.7.
 //!
 //! What the pool itself waits by counts as much. Without `interpose`, a green thread that waits in a std
-//! channel or a std lock blocks its OS thread without telling: each query then blocks twice, for its
+//! channel or a std lock blocks its OS thread without announcing it. Each query then blocks twice, for its
 //! connection and for its reply. In a [`channel`](crate::channel) of this crate the first wait parks, and
 //! what is left is the wait for the reply. A wait below a millisecond is not noticed: the green thread keeps
 //! its P. So no more queries are under way than there are Ps, and a quiet machine idles. The table has 100

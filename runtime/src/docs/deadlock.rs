@@ -4,11 +4,11 @@
 //!
 //! # The report
 //!
-//! [`block_on`](crate::block_on), when it is called outside of the runtime, ends with a panic if all green
-//! threads wait and none of them can ever be woken. First `main` is cancelled and unwinds. The message is
-//! "all green threads are asleep - deadlock!" and what [`dump()`](crate::dump()) writes. It comes some tens
-//! of milliseconds after the last green thread has begun to wait. A plain OS thread that is busy then delays
-//! it for about twice as long as it is busy. This exists on Linux only.
+//! A [`block_on`](crate::block_on) from outside of the runtime ends with a panic if all green threads wait
+//! and none can ever be woken. First `main` is cancelled and unwinds. The message is "all green threads are
+//! asleep - deadlock!" and what [`dump()`](crate::dump()) writes. It comes some tens of milliseconds after
+//! the last green thread has begun to wait. A plain OS thread that is busy then delays it for about twice as
+//! long as it is busy. This exists on Linux only.
 //!
 //! A test with [`#[runtime::test]`](macro@crate::test) fails with that report. The main thread of the test
 //! harness does not hide a deadlock, but other tests in the same process do while they run.
@@ -41,16 +41,16 @@
 //! The report names each green thread of the circle, its wait and its stack, as at the end of the
 //! [dump](super::dumps#an-example).
 //!
-//! A circle is made of these waits: for a [`Mutex`](crate::sync::Mutex), for an
-//! [`RwLock`](crate::sync::RwLock) that a writer or readers have, for the end of a green thread, for the end
-//! of a scope. A reader that reads again while a writer waits is such a circle: the second read waits behind
-//! the writer. A circle is told if two looks have found each of its green threads in the same wait, so a wait
-//! that goes on is never told. These are not found:
+//! A circle is made of waits of these kinds: for a [`Mutex`](crate::sync::Mutex) or
+//! [`RwLock`](crate::sync::RwLock) that others have, for the end of a green thread or of a scope. A reader
+//! that reads again while a writer waits is such a circle: the second read waits behind the writer. A circle
+//! is reported if two looks have found each of its green threads in the same wait. So a wait that goes on is
+//! never reported. These are not found:
 //!
 //! - A circle with a wait that time may end, in [`timeout`](crate::time::timeout()) or
 //!   [`Context::run`](crate::context::Context::run).
-//! - A circle with a wait for a channel, also if it is as plain as the one below, and a channel of which the
-//!   other ends were forgotten.
+//! - A circle with a wait for a channel, also if it is as plain as the one below.
+//! - A wait for a channel of which the other ends were forgotten.
 //! - A circle with a plain OS thread, or with a future that waits in `await`.
 //! - A circle with a green thread that waits for an upgradable share behind a waiting writer.
 //! - A wait for a semaphore, a barrier, a condition variable and the like that no other thread will ever

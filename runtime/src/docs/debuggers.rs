@@ -45,9 +45,9 @@
 //!   information.
 //! - Frame 0 of an entered green thread is still that of the OS thread.
 //! - A future has no stack while it is not polled. A green thread that has not begun has none either.
-//! - Stacks are part of core files that the kernel writes: those of their pages that were touched. gdb's own
-//!   `generate-core-file` stops at the guard of the first stack on Linux from 6.13 on, so it leaves the
-//!   stacks out. The scripts then show no frames and say "its stack is not in the core file".
+//! - Core files that the kernel writes have those pages of stacks that were touched. On Linux from 6.13 on,
+//!   the command `generate-core-file` of gdb stops at the guard of the first stack. So it leaves the stacks
+//!   out. The scripts then show no frames and say "its stack is not in the core file".
 //! - The time of a wait in a core file is that until the file was written. A copy needs the time of the
 //!   original (`cp -p`), or the waits seem longer.
 //! - It works on Linux on x86-64 and 64-bit Arm. It was run on x86-64 only.

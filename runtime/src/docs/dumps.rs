@@ -38,7 +38,7 @@
 //! # Which caller has spawned it
 //!
 //! The line of a green thread has the place of its spawn. Where many callers share that place, such as a
-//! function `worker`, set [`Builder::spawn_stacks`](crate::Builder::spawn_stacks) or `RUNTIME_SPAWN_STACKS`:
+//! function `worker`, set [`Builder::spawn_stacks`](crate::Builder::spawn_stacks) or `RUNTIME_SPAWN_STACKS`.
 //! `1` keeps the stack of each spawn, `100` that of one in a hundred. The dump shows it below the green
 //! thread's own stack:
 //!
@@ -88,11 +88,11 @@
 //! other. A dump of 100,000 green threads that are ready took 0.8 to 1.1 s there.
 //!
 //! A parked green thread that is woken during a dump waits while its stack is copied. In 100 snapshots of
-//! 100,000 green threads on two quiet cores, that took 0.7 µs for half of the 10,000,000 copies, 1.4 µs for
-//! 99 % of them, and 0.98 ms once at most. A copy of 100 KiB took 17 µs, and 0.35 ms at most. Beside other
+//! 100,000 green threads, on two quiet cores, half of the 10,000,000 copies took 0.7 µs at most. 99 % of them
+//! took 1.4 µs, and the longest 0.98 ms. A copy of 100 KiB took 17 µs, and at most 0.35 ms. Beside other
 //! programs, which may take the processor away from the dump, one of 4,000,000 copies took 2 ms. A green
-//! thread that slept for 1 ms again and again meanwhile woke no later than without dumps: 99 of 100 times by
-//! less than 0.06 ms, against 0.06 to 0.4 ms.
+//! thread that slept for 1 ms again and again meanwhile woke no later than without dumps. It was less than
+//! 0.06 ms late in 99 of 100 times, against 0.06 to 0.4 ms.
 //!
 //! # What the frames need
 //!
@@ -110,8 +110,8 @@
 //! - A green thread that is ready to run shows the stack on which it goes on. No OS thread waits for the
 //!   copy, so the copy is dropped if the green thread is resumed meanwhile. The dump then looks once more,
 //!   and shows no stack if the green thread is ready again.
-//! - A green thread that computes, or waits [pinned](crate::thread::pin), is interrupted by SIGURG for its
-//!   stack, unless the program has an action of its own for that signal.
+//! - SIGURG interrupts a green thread that computes or waits [pinned](crate::thread::pin), for its stack. If
+//!   the program has an action of its own for that signal, there is no stack.
 //! - A green thread that is blocked in a system call is not interrupted. On x86-64 the kernel tells where it
 //!   is blocked, and copies its stack. The kernel does not tell the frame pointer. It follows from the first
 //!   instructions of a function that uses frame pointers, such as those of std. If these do not tell it, as

@@ -64,7 +64,7 @@
 //! # The hog
 //!
 //! The chart of rescues has peaks: a green thread kept its P for longer than 10 ms while others waited. The
-//! button *record* takes a CPU profile and draws a flame graph, whose first row is the green thread and whose
+//! button *record* takes a CPU profile and draws a flame graph. Its first row is the green thread, and its
 //! widest tower is the culprit. The same as text, by `curl
 //! 'http://127.0.0.1:6060/profile?seconds=5&format=folded'`:
 //!

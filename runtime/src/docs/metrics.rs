@@ -51,15 +51,15 @@
 //!
 //! Counters are exact, but for what their documentation says. `timer_lateness` has every timer.
 //!
-//! `latency`, `slices` and `poll_times` come from samples of wake-ups, spawns and yields: a few hundred a
-//! second for each P, and all of them while they are rare. Each sample counts as often as the wake-ups that
-//! it stands for, up to 1024. So the counts estimate those of all wake-ups, and quantiles are those of all
-//! wake-ups. A sample costs about 0.2 us; counting a wake-up costs two instructions.
+//! `latency`, `slices` and `poll_times` come from samples of wake-ups, spawns and yields. A few hundred a
+//! second are sampled for each P, and all of them while they are rare. Each sample counts as often as the
+//! wake-ups that it stands for, up to 1024. So the counts estimate those of all wake-ups, and quantiles are
+//! those of all wake-ups. A sample costs about 0.2 us; counting a wake-up costs two instructions.
 //! [`Builder::measure_all`](crate::Builder::measure_all) measures every wake-up.
 //!
 //! A bucket of a [`Histogram`](crate::metrics::Histogram) is at most a quarter wider than the times that it
-//! begins with. The fraction of times below a bound is an estimate: with `n` samples its standard error is at
-//! most `0.5 / sqrt(n)`, so 5 % with a hundred samples and 1 % with 2,500. A time that one wake-up in a
+//! begins with. The fraction of times below a bound is an estimate. With `n` samples its standard error is at
+//! most `0.5 / sqrt(n)`. That is 5 % with a hundred samples and 1 % with 2,500. A time that one wake-up in a
 //! thousand has may be in no sample at all.
 //!
 //! # Hogs

@@ -18,12 +18,11 @@
 #![doc = include_str!("address_of_a_thread_local.md")]
 //!
 //! - A *library* function that uses a thread-local is called before and after a park in one function, and is
-//!   inlined there. That can be a function that is generic or `#[inline]`. With fat LTO it can be any.
-//!   `rand::rng()`, twice in one closure with a park in between, returned the `Rc` of the wrong OS thread in
-//!   40 to 90 of 100 uses (`lto = "fat"`). Without inlining, a library that uses thread-locals within one
-//!   call is safe to call.
+//!   inlined there. That can be a function that is generic or `#[inline]`. With fat LTO it can be any. With
+//!   `lto = "fat"`, `rand::rng()` before and after a park returned the `Rc` of the wrong OS thread in 40 to
+//!   90 of 100 uses. Without inlining, a library that uses thread-locals within one call is safe to call.
 //! - A loop around a call of a C library reads `errno`, by [`last_os_error`](std::io::Error::last_os_error),
-//!   and parks: the compiler may take the address of `errno` once for all rounds.
+//!   and parks. The compiler may take the address of `errno` once for all rounds.
 //!   [`net::Async::read_with`](crate::net::Async::read_with) is that loop, written right.
 //!
 //! # Types that must not be kept across a park
@@ -35,18 +34,18 @@
 //!
 #![doc = include_str!("kept_across_a_park.md")]
 //!
-//! A lock whose holder has parked **deadlocks** if a green thread that wants the lock blocks the very OS
-//! thread on which the holder must resume: in strict mode, inside a poll, and in a call that `interpose` has
+//! A lock whose holder has parked **deadlocks** if a green thread that wants the lock blocks the OS thread on
+//! which the holder must resume. That is so in strict mode, inside a poll, and in a call that `interpose` has
 //! caught. (Not std's locks with `interpose`: see [there](super::interpose#locks-of-std).)
 //!
 //! With [`Migration::BeforeStart`](crate::Migration::BeforeStart) such a value stays on its OS thread, but
-//! other green threads run there meanwhile. And scopes of different green threads end in another order
-//! than they have begun. Most contexts are merely mixed up by that (spans, enter guards). A context that
-//! keeps *references* relies on the order in unsafe code: with `scoped-tls` (also `slog-scope`, and the
-//! globals of compilers that are libraries) a green thread reads what another one has freed. **Such a scope
-//! that is kept across a park is unsound in both modes**, and in a future whose poll parks inside of the
-//! scope. In the default mode [`thread::pin`](crate::thread::pin) keeps other green threads off; in strict
-//! mode it does nothing.
+//! other green threads run there meanwhile. And scopes of different green threads end in another order than
+//! they have begun. Most contexts are merely mixed up by that (spans, enter guards). A context that keeps
+//! *references* relies on the order in unsafe code. With `scoped-tls` (also `slog-scope`, and the globals of
+//! compilers that are libraries) a green thread reads what another one has freed. **Such a scope that is kept
+//! across a park is unsound in both modes**, and in a future whose poll parks inside of the scope. In the
+//! default mode [`thread::pin`](crate::thread::pin) keeps other green threads off; in strict mode it does
+//! nothing.
 //!
 //! # Thread-locals of its own
 //!
@@ -82,10 +81,10 @@
 //!   *Feature `tokio`*: each closure enters the reactor's context at its start, which takes 0.6 us. *Feature
 //!   `sim`*: as without.
 //! - *Libraries opened by `dlopen`*: closures have the thread-locals of such a library from their start, or
-//!   when they go on after a park. One exception: a library that was compiled for the initial-exec model,
-//!   with start values other than zero, has zeroes in the closures that are running while it is opened, until
-//!   they park. So a closure that opens such a library calls [`yield_now`](crate::yield_now) before it uses
-//!   the library.
+//!   when they go on after a park. There is one exception, a library that was compiled for the initial-exec
+//!   model, with start values other than zero. Closures that are running while it is opened find zeroes there
+//!   until they park. So a closure that opens such a library calls [`yield_now`](crate::yield_now) before it
+//!   uses the library.
 //! - *Not covered*: robust and priority-inheritance mutexes of pthread (the kernel does not know the number
 //!   by which such a block names its thread).
 //!
@@ -107,7 +106,7 @@
 //!
 //! Some code keeps a *context* of the running thread in its OS thread: entered spans, the current request, a
 //! locale. A [context slot](crate::context_slot) takes that context off the OS thread where a green thread
-//! leaves, and puts it back where the green thread goes on, in both migration modes. It moves what the
+//! leaves, in both migration modes. The slot puts it back where the green thread goes on. It moves what the
 //! context says, not a value on the stack of the closure. So it is for contexts that can be set and reset by
 //! calls.
 //!

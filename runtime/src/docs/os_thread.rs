@@ -1,8 +1,8 @@
 //! What belongs to the OS thread, in each mode, and what to do about it.
 //!
 //! A green thread runs on one OS thread after another. What the system or a library keeps for "the thread" is
-//! then that of whatever OS thread it runs on, unless the green thread takes it along. Which that is depends
-//! on [`Builder::thread_locals`](crate::Builder::thread_locals):
+//! then that of the present OS thread, unless the green thread takes it along. Which that is depends on
+//! [`Builder::thread_locals`](crate::Builder::thread_locals):
 //!
 //! | | `ThreadLocals::OfOsThread` (the default) | `ThreadLocals::OfGreenThread`, in a closure |
 //! | --- | --- | --- |
@@ -19,7 +19,7 @@
 //! | a limit of a library on its threads | counts OS threads | counts green threads (`tracing-subscriber`: 4,096, see the feature `tracing`) |
 //!
 //! A future has the thread-locals of the OS thread that polls it. A poll never changes its OS thread. While a
-//! poll is parked, other polls run on its OS thread: with `OfOsThread` they share its thread-locals; with
+//! poll is parked, other polls run on its OS thread. With `OfOsThread` they share its thread-locals. With
 //! `OfGreenThread` each of them has its own until it ends.
 //!
 //! # In both modes
@@ -42,7 +42,7 @@
 //! # Children and `PR_SET_PDEATHSIG`
 //!
 //! A child with `PR_SET_PDEATHSIG` gets its signal when the *OS thread* ends that has started it. An OS
-//! thread that only runs [`blocking`](crate::blocking()) ends some seconds after its last work: of 12
+//! thread that only runs [`blocking`](crate::blocking()) ends some seconds after its last work. Of 12
 //! children that were started so, 8 were dead after 14 s. Start such a child from an OS thread that lives as
 //! long as the child should:
 //!

@@ -40,7 +40,7 @@
 //! ```
 //!
 //! A process with more rights than the process that started it does not read these variables, nor those
-//! below: a program that is setuid or setgid, or that has file capabilities. There the environment is that of
+//! below. Such a program is setuid or setgid, or has file capabilities. There the environment is that of
 //! another user, which could name a file to write.
 //!
 //! # A trace of the scheduler
@@ -57,6 +57,6 @@
 //! ```
 //!
 //! That is the time since the runtime's start, the name of its OS threads, and gauges of
-//! [`metrics::Snapshot`](crate::metrics::Snapshot); `runqueue` is the length of the global run queue, then
+//! [`metrics::Snapshot`](crate::metrics::Snapshot). `runqueue` is the length of the global run queue, then
 //! come those of the Ps. The OS thread that prints is one more OS thread, so a
 //! [deadlock](crate::docs::deadlock) is not reported meanwhile.

@@ -12,7 +12,7 @@
 //!   have room for the handler and for what the kernel puts there: 1 to 12 KiB, by the processor
 //!   (`getauxval(AT_MINSIGSTKSZ)`). Stacks of the usual size have that room; a stack of one page has not.
 //! - While many green threads compute, the runtime handles `SIGURG` on Linux, unless the program has an
-//!   action of its own for it: see [paused green threads](super::blocking#paused-green-threads).
+//!   action of its own. See [paused green threads](super::blocking#paused-green-threads).
 //! - The runtime handles `SIGSEGV` and `SIGBUS` from the moment the first runtime is made, so that a [stack
 //!   overflow](super::stacks#overflow) names its green thread. Every other fault goes to the handler that was
 //!   installed before. A handler that is installed later replaces the runtime's. Overflows are still reported

@@ -4,7 +4,7 @@
 //! # Size and cost
 //!
 //! A closure runs on a stack of 256 KiB of address space. Where the runtime is compiled with debug
-//! assertions, as in debug builds, it is 1 MiB on 64 bits: frames that were not optimized are several times
+//! assertions, as in debug builds, it is 1 MiB on 64 bits. Frames that were not optimized are several times
 //! as large. [`Builder::stack_size`](crate::Builder::stack_size) sets another size for a runtime,
 //! [`thread::Builder::stack_size`](crate::thread::Builder::stack_size) for one green thread. Memory is used
 //! page by page as the stack grows, so a green thread that sleeps costs about one page. A future has a stack
@@ -21,9 +21,9 @@
 //!
 //! # Overflow
 //!
-//! Below each stack is a guard. A green thread that runs into it ends the process with a message that says
-//! the green thread's name and id, where it was spawned, and its stack's size. (On Windows the message names
-//! the OS thread.)
+//! Below each stack is a guard. A green thread that runs into it ends the process. The message says the green
+//! thread's name and id, where it was spawned, and its stack's size. (On Windows the message names the OS
+//! thread.)
 //!
 //! Crates that ask how much stack is left (`stacker`, and with it `serde_stacker` and some parsers) ask about
 //! the OS thread's stack. Their answer is wrong on a green thread, so they do not grow the stack in time.

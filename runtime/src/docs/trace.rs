@@ -1,9 +1,9 @@
 //! Traces: what the scheduler did in the last moments, and how to read it.
 //!
 //! A [dump](crate::docs::dumps) shows what each green thread does now. The flight recorder shows what
-//! happened before: which green thread ran where and for how long, what it waited for, who woke it, and how
-//! long it then waited for a P. It is cheap enough to stay on in a server, so the trace is there when
-//! something goes wrong.
+//! happened before: which green thread ran where and for how long, what it waited for, and which waker woke
+//! it. It also shows how long the green thread then waited for a P. It is cheap enough to stay on in a
+//! server, so the trace is there when something goes wrong.
 //!
 //! # A late handler
 //!
@@ -40,9 +40,9 @@
 //!
 //! The page shows the row of the P: the handlers' short slices, and then one long slice. The label of that
 //! slice is the name and the id of the culprit, such as "report (2)". The P is taken from it (the mark below
-//! its row says "taken from report (2), which computes"), and goes on with the handlers on another OS thread.
-//! A slice under the pointer tells how long it lasted, what it then waited for, and how long after its
-//! wake-up it began.
+//! its row says "taken from report (2), which computes"). The P goes on with the handlers on another OS
+//! thread. A slice under the pointer tells how long it lasted, what it then waited for, and how long after
+//! its wake-up it began.
 //!
 //! # How to record
 //!
@@ -74,15 +74,15 @@
 //! # What is recorded
 //!
 //! Each P has a ring of its newest events, 65,536 unless [`start_with`](crate::trace::start_with) says
-//! otherwise. How far back they reach depends on the load: a P that switches a hundred thousand times a
+//! otherwise. How far back they reach depends on the load. A P that switches a hundred thousand times a
 //! second fills its ring in about a third of a second. [`What`](crate::trace::What) lists the events.
 //! [`Snapshot::lost`](crate::trace::Snapshot::lost) says how many were overwritten.
 //!
 //! An event whose cause was overwritten, or came before its P noticed the recording, stands at its time
-//! alone. The other events are in the order of cause and effect, and their times are those of the processor's
+//! alone. The other events are in the order of cause and effect. Their times are those of the processor's
 //! counter where that is steady (x86-64, 64-bit Arm), else of the clock. Counters of two processors may
-//! differ by some ten nanoseconds. A green thread that another one of the same P follows has the same time
-//! for its stop as the other for its begin, although the switch took some nanoseconds.
+//! differ by some ten nanoseconds. When another green thread of the same P follows, the stop of the first and
+//! the begin of the second have the same time. The switch took some nanoseconds.
 //!
 //! A P notices the start of a recording at its next event other than a switch, and after 61 switches at the
 //! latest. A green thread that ran before has no name in the trace if it has ended since.
