@@ -37,18 +37,18 @@
 //! # Paused green threads
 //!
 //! On Linux, green threads that compute after their P was taken run by turns of 10 ms, if there are more than
-//! eight per P. So a thousand of them do not keep the processors from new and woken green threads. Those that
-//! do not have their turn are paused: the runtime sends their OS thread the signal SIGURG, and its handler
-//! sleeps. With N such green threads a pause lasts about N times 10 ms, divided by the number of Ps. It lasts
-//! twice as long while all Ps are busy.
+//! eight per P. So a thousand of them do not keep the processors from new and woken green threads. Green
+//! threads that do not have their turn are paused: the runtime sends their OS thread the signal SIGURG, and
+//! its handler sleeps. With N such green threads a pause lasts about N times 10 ms, divided by the number of
+//! Ps. It lasts twice as long while all Ps are busy.
 //!
 //! - A paused green thread keeps the locks that it has: a [`std::sync::Mutex`], or a lock inside a library.
 //!   Others wait for such a lock until its next turn. A green thread that is inside a call of the runtime,
 //!   for instance in `try_send`, is not paused there. Nor is it paused in the C library, or in the library
 //!   that replaces its `malloc`.
 //! - A program that is linked statically with its C library (musl) has no pauses: the runtime cannot see
-//!   there what `malloc` does. An allocator that is part of the program (`#[global_allocator]`) is a library
-//!   whose locks a paused green thread may have.
+//!   there what `malloc` does. An allocator that is part of the program (`#[global_allocator]`) is a library,
+//!   too: a paused green thread may have its locks.
 //! - A system call that waits is not interrupted on purpose. In rare cases the signal comes just as a call
 //!   begins: some calls then return `EINTR`, such as `poll`. Most calls are restarted, because the handler
 //!   has `SA_RESTART`.

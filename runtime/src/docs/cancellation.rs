@@ -6,7 +6,8 @@
 //!
 //! - [`JoinHandle::cancel`](crate::JoinHandle::cancel) cancels one green thread, for ever. So does
 //!   [`AbortHandle::cancel`](crate::thread::AbortHandle::cancel), which can be cloned and sent elsewhere.
-//! - A [`scope()`](crate::scope()) whose caller is cancelled while it waits cancels its threads.
+//! - If the caller of a [`scope()`](crate::scope()) is cancelled while it waits, the scope cancels its
+//!   threads.
 //! - The first error in a [`try_scope()`](crate::try_scope()) cancels the other threads of that scope.
 //! - The drop of a [`JoinSet`](crate::thread::JoinSet), and its `cancel_all`, cancel its members.
 //! - The end of a [`Runtime`](crate::Runtime), by `drop` or `shutdown_timeout`, cancels its green threads.

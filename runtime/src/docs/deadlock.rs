@@ -58,7 +58,7 @@
 //!
 //! **Channels.** A green thread that waits for a channel goes on if any thread with a handle of the other end
 //! uses it. Which threads have one is not known: a handle moves as any value does, into a closure, a message
-//! or a registry. So these two wait for ever, and only the report of a deadlock of *all* tells it; beside
+//! or a registry. So these two wait for ever, and only the report of a deadlock of *all* names them; beside
 //! other work that goes on, nothing does. A dump shows both, what each waits for and for how long, and how
 //! many handles each side has:
 //!
@@ -78,8 +78,8 @@
 //! **Suspected.** A lock records the thread that took it, and each reader its shares. If its guard is sent to
 //! another thread, that record is wrong. When the process has once dropped a guard on another thread than the
 //! one that locked, circles with a lock are "suspected" from then on. Before that, a circle over a guard that
-//! was sent away is told as certain, and may be wrong. A lock whose thread has ended without unlocking it is
-//! a suspicion, too: the guard was forgotten, or lives elsewhere. A reader behind a future or a plain OS
+//! was sent away is reported as certain, and may be wrong. A lock whose thread has ended without unlocking it
+//! is a suspicion, too: the guard was forgotten, or lives elsewhere. A reader behind a future or a plain OS
 //! thread that waits to write goes on if that writer leaves. A circle with such a reader is suspected.
 //!
 //! # Deadlocks of this crate's own kind

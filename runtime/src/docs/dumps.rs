@@ -91,7 +91,7 @@
 //! 100,000 green threads, on two quiet cores, half of the 10,000,000 copies took 0.7 µs at most. 99 % of them
 //! took 1.4 µs, and the longest 0.98 ms. A copy of 100 KiB took 17 µs, and at most 0.35 ms. Beside other
 //! programs, which may take the processor away from the dump, one of 4,000,000 copies took 2 ms. A green
-//! thread that slept for 1 ms again and again meanwhile woke no later than without dumps. It was less than
+//! thread that slept for 1 ms again and again during dumps woke no later than without dumps. It was less than
 //! 0.06 ms late in 99 of 100 times, against 0.06 to 0.4 ms.
 //!
 //! # What the frames need
@@ -108,14 +108,14 @@
 //!
 //! - A future has no stack while it waits; see [futures](#futures).
 //! - A green thread that is ready to run shows the stack on which it goes on. No OS thread waits for the
-//!   copy, so the copy is dropped if the green thread is resumed meanwhile. The dump then looks once more,
-//!   and shows no stack if the green thread is ready again.
+//!   copy, so the copy is dropped if the green thread is resumed before its end. The dump then looks once
+//!   more, and shows no stack if the green thread is ready again.
 //! - SIGURG interrupts a green thread that computes or waits [pinned](crate::thread::pin), for its stack. If
 //!   the program has an action of its own for that signal, there is no stack.
-//! - A green thread that is blocked in a system call is not interrupted. On x86-64 the kernel tells where it
-//!   is blocked, and copies its stack. The kernel does not tell the frame pointer. It follows from the first
-//!   instructions of a function that uses frame pointers, such as those of std. If these do not tell it, as
-//!   in a function with a variable frame, the stack ends there.
+//! - A green thread that is blocked in a system call is not interrupted. On x86-64 the kernel reports where
+//!   it is blocked, and copies its stack. The kernel does not report the frame pointer. It follows from the
+//!   first instructions of a function that uses frame pointers, such as those of std. If these do not give
+//!   it, as in a function with a variable frame, the stack ends there.
 //!
 //! Of a deep recursion the innermost 256 calls are shown, as far as they lie in the
 //! innermost 128 KiB of the stack.

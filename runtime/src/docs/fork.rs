@@ -4,7 +4,7 @@
 //! parent and children may then each use it.
 //!
 //! A process that replaces itself ([`exec`](std::os::unix::process::CommandExt::exec)) takes no CPU profile
-//! meanwhile: the timer of the profile would end the new program. A forked child has no such timer.
+//! during that call: the timer of the profile would end the new program. A forked child has no such timer.
 //!
 //! A child that is forked by other means from a process that runs green threads, and does not `exec`, has
 //! only the thread that forked. The other green threads, the timers and the netpoller stay in the parent. In

@@ -77,8 +77,8 @@
 //!
 //! ## pinned
 //!
-//! A G that keeps its M while it is parked: [`thread::pin`](crate::thread::pin). Meanwhile only Gs whose home
-//! is that M run there, such as parked polls.
+//! A G that keeps its M while it is parked: [`thread::pin`](crate::thread::pin). Until then only Gs that have
+//! that M as their home run there, such as parked polls.
 //!
 //! ## strict
 //!

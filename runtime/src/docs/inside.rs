@@ -77,7 +77,8 @@
 //!
 //! So of the CPU time most goes to the green thread `reports`, in `builds_report`. It computes without a call
 //! into the runtime; a [`yield_now`](crate::yield_now) in its loop, or [`blocking`](crate::blocking()) around
-//! it, tells the scheduler. `go tool pprof 'http://127.0.0.1:6060/profile?seconds=5'` reads the same samples.
+//! it, gives the P to others. `go tool pprof 'http://127.0.0.1:6060/profile?seconds=5'` reads the same
+//! samples.
 //!
 //! # If the page cannot be reached
 //!

@@ -77,9 +77,9 @@
 //! handler runs there. `ppoll` with a signal mask is for programs that wait for signals, so this call alone
 //! is libc's: the mask is that of the OS thread, which waits in the kernel with it. The mask holds from the
 //! first look to the return, a signal outside of the mask ends the call with `EINTR`, and the mask of before
-//! then holds again. The P runs other green threads meanwhile. Neither a cancellation nor a time-out ends the
-//! wait. SIGURG, by which the runtime [pauses](super::blocking) green threads that compute, does not end it
-//! either, unless the program handles SIGURG itself.
+//! then holds again. The P runs other green threads during the wait. Neither a cancellation nor a time-out
+//! ends the wait. SIGURG, by which the runtime [pauses](super::blocking) green threads that compute, does not
+//! end it either, unless the program handles SIGURG itself.
 //!
 //! # Cancellation and time-outs
 //!
@@ -150,12 +150,12 @@
 //!   threads. There is no other bound than [`max_threads`](crate::Builder::max_threads). A wake-up costs what
 //!   it costs between OS threads. [`channel`](crate::channel) and [`sync::mpsc`](crate::sync::mpsc) have
 //!   neither price.
-//! - **Green threads that were bound to that OS thread before return to it**: those that wait in a caught
-//!   call there, or for a lock of std's, and in strict mode those that have begun there. A message that such
-//!   a green thread sends passes over the claimer, as if the claimer sent to itself, and the claimer **may
-//!   wait for ever**. So do not let a green thread whose first wait is for a channel of std's depend on one
-//!   that is inside a caught call at that time. Use a channel of this crate there, or start the waiter by
-//!   `std::thread::spawn`, which costs the same.
+//! - **Green threads that were bound to that OS thread before return to it**: green threads that wait in a
+//!   caught call there, or for a lock of std's, and in strict mode all that have begun there. A message that
+//!   such a green thread sends passes over the claimer, as if the claimer sent to itself, and the claimer
+//!   **may wait for ever**. So do not let a green thread that first waits for a channel of std's depend on a
+//!   green thread that is inside a caught call at that time. Use a channel of this crate there, or start the
+//!   waiter by `std::thread::spawn`, which costs the same.
 //! - A plain OS thread on the other side is never passed over, nor is a green thread that has claimed another
 //!   OS thread.
 //! - Between green threads that share an OS thread in this way, an `unpark` wakes all that are parked there;
@@ -216,9 +216,9 @@
 //!   green threads want: the others block their OS threads, and each takes one. In strict mode, and where the
 //!   holder must resume on the OS thread that another blocks, this is a deadlock. Use
 //!   [`sync::Mutex`](crate::sync::Mutex) or std's, or a pool of connections.
-//! - **Values of an OS thread across such a call.** Other green threads run on the OS thread meanwhile, also
-//!   while this one waits for a lock of std's. So a thread-local keeps its address, but not its value;
-//!   OpenSSL's error queue, for example, may have entries of another green thread.
+//! - **Values of an OS thread across such a call.** Other green threads run on the OS thread during the call,
+//!   also while this green thread waits for a lock of std's. So a thread-local keeps its address, but not its
+//!   value; OpenSSL's error queue, for example, may have entries of another green thread.
 //! - **Signal handlers** that interrupt a green thread must not make such a call on a descriptor that would
 //!   block.
 //! - **Stacks.** C libraries may need more stack than green threads have by default: see

@@ -2,7 +2,7 @@
 //!
 //! [`metrics::snapshot`](crate::metrics::snapshot) reads all figures of a runtime at once, in some
 //! microseconds, and visits no green thread. [`metrics::prometheus()`](crate::metrics::prometheus()) writes
-//! them as text, and [`metrics::by_place`](crate::metrics::by_place) tells them apart by spawn place.
+//! them as text, and [`metrics::by_place`](crate::metrics::by_place) has them by spawn place.
 //!
 //! # Go's `runtime/metrics`
 //!
@@ -65,11 +65,11 @@
 //! # Hogs
 //!
 //! A green thread that keeps its P for long while others wait loses the P: a *rescue*.
-//! [`metrics::hogs`](crate::metrics::hogs()) counts rescues by spawn place, and
-//! [`Builder::on_hog`](crate::Builder::on_hog) is told of them. With the feature `dump-stacks` a report has
-//! the stack of the hog, also of one inside the C library or the allocator. A signal, SIGURG, interrupts the
-//! hog's OS thread for the microseconds that copying its stack takes; another OS thread looks for the names.
-//! A program with an action of its own for SIGURG gets reports without stacks.
+//! [`metrics::hogs`](crate::metrics::hogs()) counts rescues by spawn place, and the function of
+//! [`Builder::on_hog`](crate::Builder::on_hog) is called for each. With the feature `dump-stacks` a report
+//! has the stack of the hog, also of one inside the C library or the allocator. A signal, SIGURG, interrupts
+//! the hog's OS thread for the microseconds that copying its stack takes; another OS thread looks for the
+//! names. A program with an action of its own for SIGURG gets reports without stacks.
 //!
 //! ```text
 //! green thread 3 'hog' computed for 10.272992ms, spawned at src/main.rs:8
@@ -79,5 +79,5 @@
 //!         at /home/me/app/src/main.rs:8
 //! ```
 //!
-//! [`Builder::on_late_wake`](crate::Builder::on_late_wake) is told of green threads that waited for a P for
-//! longer than a bound: of ten in a second at most.
+//! The function of [`Builder::on_late_wake`](crate::Builder::on_late_wake) is called for green threads that
+//! waited for a P for longer than a bound: for ten in a second at most.

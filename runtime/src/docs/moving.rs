@@ -39,13 +39,13 @@
 //! caught. (Not std's locks with `interpose`: see [there](super::interpose#locks-of-std).)
 //!
 //! With [`Migration::BeforeStart`](crate::Migration::BeforeStart) such a value stays on its OS thread, but
-//! other green threads run there meanwhile. And scopes of different green threads end in another order than
-//! they have begun. Most contexts are merely mixed up by that (spans, enter guards). A context that keeps
-//! *references* relies on the order in unsafe code. With `scoped-tls` (also `slog-scope`, and the globals of
-//! compilers that are libraries) a green thread reads what another one has freed. **Such a scope that is kept
-//! across a park is unsound in both modes**, and in a future whose poll parks inside of the scope. In the
-//! default mode [`thread::pin`](crate::thread::pin) keeps other green threads off; in strict mode it does
-//! nothing.
+//! other green threads run there while the first is parked. And scopes of different green threads end in
+//! another order than they have begun. Most contexts are merely mixed up by that (spans, enter guards). A
+//! context that keeps *references* relies on the order in unsafe code. With `scoped-tls` (also `slog-scope`,
+//! and the globals of compilers that are libraries) a green thread reads what another one has freed. **Such a
+//! scope that is kept across a park is unsound in both modes**, and in a future whose poll parks inside of
+//! the scope. In the default mode [`thread::pin`](crate::thread::pin) keeps other green threads off; in
+//! strict mode it does nothing.
 //!
 //! # Thread-locals of its own
 //!
@@ -53,8 +53,7 @@
 //! `RUNTIME_THREAD_LOCALS=green`, each closure has a block of thread-locals of its own, as an OS thread has.
 //! The block is switched together with the stack, so the closure takes it along to whatever OS thread it goes
 //! on. What the lists above call unsound because of thread-locals is sound then for closures, inlined or not:
-//! no other code uses the block meanwhile. What `std::thread::current()` returns belongs to the green thread
-//! as well.
+//! no other code uses the block. What `std::thread::current()` returns belongs to the green thread as well.
 //!
 //! - *Needs*: Linux on x86-64 with glibc, linked dynamically. [`build`](crate::Builder::build) tries out each
 //!   use of such blocks, and returns `Unsupported` with the reason if one fails: see the
@@ -76,7 +75,7 @@
 //!   there.
 //! - *Allocators* other than malloc keep a store for each block: wrap them in
 //!   [`OfOsThread`](crate::alloc::OfOsThread). Libraries that have a limit of threads count green threads:
-//!   for `tracing-subscriber`, whose limit is 4,096, the feature `tracing` has a wrapper.
+//!   for `tracing-subscriber`, which has a limit of 4,096, the feature `tracing` has a wrapper.
 //! - *Feature `interpose`*: a caught call parks without a bond to its OS thread, because `errno` comes along.
 //!   *Feature `tokio`*: each closure enters the reactor's context at its start, which takes 0.6 us. *Feature
 //!   `sim`*: as without.
@@ -134,9 +133,9 @@
 //!   waits. (A green thread that has parked there before, inside a poll or a caught call, still resumes
 //!   there.)
 //! - **[`Migration::BeforeStart`](crate::Migration::BeforeStart)**, strict mode, keeps each green thread on
-//!   the OS thread where it has started. Other green threads run there meanwhile. They find the `StdoutLock`,
-//!   span or context of the first, and a `RefCell` of a thread-local is still borrowed, and panics. So it is
-//!   no way out for locks, nor for scopes that keep references: see
+//!   the OS thread where it has started. Other green threads run there while it is parked. They find the
+//!   `StdoutLock`, span or context of the first, and a `RefCell` of a thread-local is still borrowed, and
+//!   panics. So it is no way out for locks, nor for scopes that keep references: see
 //!   [above](#types-that-must-not-be-kept-across-a-park) and
 //!   [`Builder::migration`](crate::Builder::migration).
 //! - **Block instead of parking.** In [`blocking`](crate::blocking), call what blocks the OS thread
@@ -171,7 +170,7 @@
 //! - a call that runs one of these: a closure in [`time::timeout`](crate::time::timeout) or
 //!   [`blocking`](crate::blocking), a destructor.
 //!
-//! No other call moves its caller, even if the caller has lost its P meanwhile (see
+//! No other call moves its caller, even if the caller has lost its P during the call (see
 //! [rescue](super::glossary#rescue)): [`spawn()`](crate::spawn()),
 //! [`Thread::unpark`](crate::thread::Thread::unpark), wakers, `try_*`, sending without waiting, unlocking and
 //! notifying, dropping guards and handles, setting, resetting and stopping timers, cancelling,
@@ -181,7 +180,7 @@
 //! # What a poll that parks costs
 //!
 //! A future may call a parking function inside its poll. The poll then resumes on the same OS thread. Other
-//! green threads run there meanwhile, so the parked poll takes no OS thread of its own.
+//! green threads run there during the wait, so the parked poll takes no OS thread of its own.
 //!
 //! The price: that OS thread may be busy with a green thread that computes or blocks when the future is
 //! woken. The future then waits until that green thread parks, yields or ends. Futures that are parked on

@@ -11,7 +11,7 @@
 //! | `std::thread::current()`, std's `park` and its scope, locks of std, `pthread_self` | the OS thread's | the green thread's |
 //! | entered contexts: spans, runtimes, scopes that keep references | the OS thread's, or follow by a [context slot](crate::context_slot) | the green thread's |
 //! | guards of `crossbeam_epoch` and of maps that use it | the OS thread's | the green thread's |
-//! | bounds of the stack that libc tells (`pthread_getattr_np`, `stacker`) | those of the OS thread's own stack, which are wrong on a green thread: code that grows its stack may overflow, or grow each time | the green thread's |
+//! | bounds of the stack that libc returns (`pthread_getattr_np`, `stacker`) | those of the OS thread's own stack, which are wrong on a green thread: code that grows its stack may overflow, or grow each time | the green thread's |
 //! | freed memory that `malloc` keeps for a thread | the OS thread's: harmless | the OS thread's: harmless |
 //! | freed memory that another allocator keeps | the OS thread's: harmless | the green thread's, 97 to 870 KB each: see [`OfOsThread`](crate::alloc::OfOsThread) |
 //! | recursive and error-checking mutexes of pthread | the OS thread's | the green thread's |

@@ -59,4 +59,4 @@
 //! That is the time since the runtime's start, the name of its OS threads, and gauges of
 //! [`metrics::Snapshot`](crate::metrics::Snapshot). `runqueue` is the length of the global run queue, then
 //! come those of the Ps. The OS thread that prints is one more OS thread, so a
-//! [deadlock](crate::docs::deadlock) is not reported meanwhile.
+//! [deadlock](crate::docs::deadlock) is not reported then.

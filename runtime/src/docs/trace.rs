@@ -41,7 +41,7 @@
 //! The page shows the row of the P: the handlers' short slices, and then one long slice. The label of that
 //! slice is the name and the id of the culprit, such as "report (2)". The P is taken from it (the mark below
 //! its row says "taken from report (2), which computes"). The P goes on with the handlers on another OS
-//! thread. A slice under the pointer tells how long it lasted, what it then waited for, and how long after
+//! thread. A slice under the pointer shows how long it lasted, what it then waited for, and how long after
 //! its wake-up it began.
 //!
 //! # How to record
@@ -78,11 +78,11 @@
 //! second fills its ring in about a third of a second. [`What`](crate::trace::What) lists the events.
 //! [`Snapshot::lost`](crate::trace::Snapshot::lost) says how many were overwritten.
 //!
-//! An event whose cause was overwritten, or came before its P noticed the recording, stands at its time
-//! alone. The other events are in the order of cause and effect. Their times are those of the processor's
-//! counter where that is steady (x86-64, 64-bit Arm), else of the clock. Counters of two processors may
-//! differ by some ten nanoseconds. When another green thread of the same P follows, the stop of the first and
-//! the begin of the second have the same time. The switch took some nanoseconds.
+//! If the cause of an event was overwritten, or came before its P noticed the recording, the event stands at
+//! its time alone. The other events are in the order of cause and effect. Their times are those of the
+//! processor's counter where that is steady (x86-64, 64-bit Arm), else of the clock. Counters of two
+//! processors may differ by some ten nanoseconds. When another green thread of the same P follows, the stop
+//! of the first and the begin of the second have the same time. The switch took some nanoseconds.
 //!
 //! A P notices the start of a recording at its next event other than a switch, and after 61 switches at the
 //! latest. A green thread that ran before has no name in the trace if it has ended since.
