@@ -1,5 +1,5 @@
 //! The chapters of the guide as doc tests: `cargo test -p guide --doc`. The text is in `src`; `ci/guide.sh`
-//! checks that each file is here.
+//! checks that each file is here. Texts that chapters include from `runtime/src/docs` are tested there.
 #![cfg(doctest)]
 
 macro_rules! chapters {
