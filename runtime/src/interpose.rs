@@ -21,7 +21,7 @@
 //! - `message.rs`: lists of buffers of which a part is done.
 //! - `process.rs`: children of `vfork`, which do not park.
 //! - `futex.rs`: `futex`, by which std's locks wait. (`syscall`, which makes it, is in `crate::syscall`.)
-//! - `read.rs`, `write.rs`, `accept.rs`, `connect.rs`, `poll.rs`, `sleep.rs`, `names.rs`, `close.rs`: the
+//! - `read.rs`, `write.rs`, `accept.rs`, `connect.rs`, `poll.rs`, `asleep.rs`, `names.rs`, `close.rs`: the
 //!   hooks. `checked.rs`: those that C calls with the size of its buffer.
 //!
 //! The runtime's own code makes system calls by `netpoll::raw`, and calls no hook: not in signal handlers,

@@ -17,19 +17,20 @@
 //! | `api/` | what `runtime` calls for user code: spawn, join, park, sleep, block_on, values of a thread |
 //! | `run/` | choosing a G, running it, waking it; `Sched`; the boundary between user code and the scheduler; threads and Ps that come and go |
 //! | `g/` | the data of a G: its wait, token, life, payload, binding; the table of all Gs |
-//! | `m/` | the Ms and their threads; plain OS threads; what an M tells of itself (its G, its sleep, its bound Gs) |
+//! | `m/` | the Ms and their threads; plain OS threads; what an M shows of itself (its G, its bound Gs) |
+//! | `asleep/` | how an M sleeps and is woken; the idle Ps, the parked Ms, the line for Ps |
 //! | `p/` | the Ps: lease, run queue, clock gate, counters |
 //! | `stack/` | stacks, coroutines, their pools, and the shortage of them |
 //! | `timer/` | heap entries, firing, functions of timers, wakers that timers call |
 //! | `wait/` | the wait queue, the locks, deadlines of channels |
 //! | `end/` | shutting down; finding a deadlock |
-//! | `watch/` | what sysmon, metrics and dumps see |
+//! | `watch/` | what sysmon, metrics, dumps and traces see; `events.rs` is all that the core calls of it |
 //! | `sys/` | calls of the OS, `fork`, catching panics |
 //! | `sync` | atomics and locks, or loom's |
 //!
-//! A room knows those below it: `sys`, `g`, `stack`, `p`, `m`, then `run`, then `api` and `wait`. The state
-//! types of `timer`, `end` and `watch` are used by `run`; their methods on `Sched` use `run`. `ci/layout.sh`
-//! checks this.
+//! A room knows those below it: `sys`, `g`, `stack`, `p`, `asleep`, `m`, then `run`, then `api` and `wait`.
+//! The state types of `timer`, `end` and `watch` are used by `run`; their methods on `Sched` use `run`.
+//! `ci/layout.sh` checks this.
 //!
 //! # The life of a G
 //!
@@ -58,16 +59,16 @@
 //!   that computes or blocks in the kernel therefore delays no other G. If a G calls too often for a retake,
 //!   sysmon asks for the P, and the way out of the next call gives the P up. `run/boundary.rs` says what a G
 //!   does that has lost its P.
-//! - `m/in_place.rs`: a late wake-up of an M ends no wait of the G that is parked on it; its waker does, or
-//!   the limit.
+//! - `asleep/in_place.rs`: a late wake-up of an M ends no wait of the G that is parked on it; its waker does,
+//!   or the limit.
 //! - `watch/capture.rs`: what a signal handler takes for a reader is read whole or not at all.
 //! - `m/pause.rs`: an M is paused only in user code without a P and without a lock of the runtime, and goes
 //!   on when sysmon lets it go.
 //! - `sync/hold.rs`: a thread that has a lock of the runtime, or is about to take it, counts as its holder.
 //! - `m/refusal.rs`: sysmon asks again for a thread that was refused, and then finds the P for it.
-//! - `m/rest.rs`: a G that is bound to an M finds that M awake or wakes it, and that M does not end.
-//! - `m/wish.rs`: a P that is handed to an M which is being woken has one holder, also if another M takes it
-//!   over.
+//! - `asleep/rest.rs`: a G that is bound to an M finds that M awake or wakes it, and that M does not end.
+//! - `asleep/wish.rs`: a P that is handed to an M which is being woken has one holder, also if another M
+//!   takes it over.
 //! - `stack/shortage.rs`: no G waits for a stack while a stack lies idle.
 //! - `wait/queue.rs`: the wait queue under all blocking primitives. What is granted to a waiter is never
 //!   lost.
@@ -76,8 +77,8 @@
 //!   may run.
 //! - `end/deadlock.rs`: a thread that may still run is never counted as asleep.
 //! - `wait/futex.rs`: a wait for a word of memory sees the changed word or is woken (feature `interpose`).
-//! - `run/idle.rs`: no work is stranded. A maker of work publishes the work and then looks for sleeping Ms.
-//!   An M announces its sleep and then looks for work.
+//! - `asleep/idle.rs`: no work is stranded. A maker of work publishes the work and then looks for sleeping
+//!   Ms. An M announces its sleep and then looks for work.
 //! - `watch/samples.rs`: a sample of a profile is read whole or lost.
 //! - `watch/plan.rs`: sysmon looks no later than the requested time, whenever the request comes.
 //! - `run/net_wakers.rs`: a future that waits for the network is woken once, or gives up.
@@ -145,7 +146,7 @@
 //!
 //! The queues of the Ps hold only Gs that may run on any M; a future between two polls is such a G. A bound G
 //! waits in the queue of its M (`M::home`); the waker that puts the G there wakes that M if the M sleeps
-//! (`m/rest.rs`). An M that has a G in `home` and finds no idle P joins the line for Ps
+//! (`asleep/rest.rs`). An M that has a G in `home` and finds no idle P joins the line for Ps
 //! (`Idle::take_or_want`). Ps are given to that line first, and an M passes its P on after a millisecond. An
 //! M to which Gs are bound does not end (`Homes`). While a G is parked in the middle of an unwind, its panics
 //! are set aside (`g/panics.rs`).
@@ -198,6 +199,8 @@
 // The rooms, by role.
 #[cfg(not(loom))]
 mod api;
+#[cfg(not(loom))]
+mod asleep;
 #[cfg(not(loom))]
 mod end;
 #[cfg(not(loom))]
@@ -298,19 +301,12 @@ mod g {
 #[allow(dead_code)]
 mod m {
     pub(crate) mod activity;
-    pub(crate) mod in_place;
-    pub(crate) mod nap;
-    pub(crate) mod note {
-        pub(crate) mod word;
-    }
     pub(crate) mod pause;
     pub(crate) mod refusal;
-    pub(crate) mod rest;
     pub(crate) mod std_parker {
         pub(crate) mod word;
     }
     pub(crate) mod thread_parker;
-    pub(crate) mod wish;
 }
 #[cfg(loom)]
 #[allow(dead_code)]
@@ -322,8 +318,15 @@ mod p {
 }
 #[cfg(loom)]
 #[allow(dead_code)]
-mod run {
+mod asleep {
     pub(crate) mod idle;
+    pub(crate) mod in_place;
+    pub(crate) mod nap;
+    pub(crate) mod note {
+        pub(crate) mod word;
+    }
+    pub(crate) mod rest;
+    pub(crate) mod wish;
 }
 #[cfg(loom)]
 #[allow(dead_code)]

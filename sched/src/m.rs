@@ -1,7 +1,7 @@
 //! An M: an OS thread that runs Gs while it has a P. The scheduler runs on the M's own stack.
 //!
 //! Sysmon, wakers and the dump read an M's atomics from other threads; the cells belong to the M's own
-//! thread. A thread that wakes a parked M first leaves a [`wish`], which says what the M is woken for.
+//! thread. How an M sleeps and is woken stands in `asleep.rs`.
 
 #![allow(unsafe_code)]
 
@@ -24,21 +24,16 @@ pub(crate) mod bounds;
 pub(crate) mod bounds;
 pub(crate) mod current;
 pub(crate) mod fault;
-pub(crate) mod in_place;
-pub(crate) mod nap;
-pub(crate) mod note;
 pub(crate) mod os_thread;
 pub(crate) mod pause;
 pub(crate) mod refusal;
 pub(crate) mod release;
-pub(crate) mod rest;
 pub(crate) mod service;
 #[cfg(all(feature = "interpose", target_os = "linux"))]
 pub(crate) mod std_parker;
 pub(crate) mod template;
 mod thread_parker;
 pub(crate) mod threads;
-pub(crate) mod wish;
 
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::io;
@@ -49,18 +44,15 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 
 use netpoll::Waiter;
 
+use crate::asleep::Sleep;
+use crate::asleep::rest::Homes;
 use crate::g::ids;
 use crate::g::{G, GRef, Runtime, table};
 use crate::p::lease::{Lender, Lent, Seen};
 use crate::p::locked_queue::LockedQueue;
 use crate::p::{Held, P};
 use crate::sys::catch_panic::contain;
-use in_place::InPlace;
-use nap::Nap;
-use note::Note;
 use pause::Pause;
-use rest::{Homes, Rest};
-use wish::WishWord;
 
 /// Whether the M has lent its P.
 #[derive(Clone, Copy, Debug)]
@@ -80,13 +72,10 @@ const KEPT_GS: usize = 128;
 /// next thread.
 pub(crate) struct M {
     pub(crate) runtime: *const Runtime,
-    pub(crate) note: Note,
     /// The index of the M among all Ms.
     pub(crate) number: usize,
-    /// What the M is woken for.
-    pub(crate) wish: WishWord,
-    /// How the wait of the G that is parked here in place ends.
-    pub(crate) in_place: InPlace,
+    /// How the M sleeps, and what wakes it.
+    pub(crate) sleep: Sleep,
     /// Whether the M pauses although its G computes.
     pub(crate) pause: Pause,
     /// The G whose code the M runs. Sysmon and the overflow report read it.
@@ -102,12 +91,8 @@ pub(crate) struct M {
     pub(crate) home: LockedQueue,
     /// How many Gs are bound to this M, parked ones included.
     pub(crate) homes: Homes,
-    /// Says whether a waker that puts a G into `home` must wake the M.
-    pub(crate) rest: Rest,
     /// The word by which the M has lent its P.
     pub(crate) lender: Lender,
-    /// How the M sleeps, for the flight recorder.
-    pub(crate) nap: Nap,
     own: Own,
 }
 
@@ -168,8 +153,8 @@ unsafe impl Sync for M {}
 // What every thread reaches synchronises itself; `runtime` is written once, before.
 const _: () = {
     const fn is_sync<T: Sync>() {}
-    is_sync::<(Note, WishWord, InPlace, Pause, LockedQueue)>();
-    is_sync::<(Homes, Rest, Lender, Nap)>();
+    is_sync::<(Sleep, Pause, LockedQueue)>();
+    is_sync::<(Homes, Lender)>();
 };
 // SAFETY: `run/threads.rs` makes an M on one thread and hands it to its own thread before any thread touches
 // the cells.
@@ -179,10 +164,8 @@ impl M {
     pub(crate) fn new(runtime: *const Runtime, number: usize) -> Self {
         M {
             runtime,
-            note: Note::new(),
             number,
-            wish: WishWord::new(),
-            in_place: InPlace::new(),
+            sleep: Sleep::new(),
             pause: Pause::new(),
             running: AtomicPtr::new(ptr::null_mut()),
             hooked: AtomicPtr::new(ptr::null_mut()),
@@ -190,9 +173,7 @@ impl M {
             was_blocked: AtomicBool::new(false),
             home: LockedQueue::new(),
             homes: Homes::new(),
-            rest: Rest::new(),
             lender: Lender::new(),
-            nap: Nap::new(),
             own: Own {
                 p: Cell::new(ptr::null()),
                 keeper: Cell::new(ptr::null()),
@@ -215,12 +196,6 @@ impl M {
                 std_parker: std_parker::StdParker::default(),
             },
         }
-    }
-
-    /// Ends the wait of the G that is parked in place on this M. *Runs on: the thread that has decided that
-    /// wait. The call is its last use of the G's coroutine.*
-    pub(crate) fn wake_in_place(&self) {
-        self.in_place.end_wait(|| self.note.wake());
     }
 
     /// Notes the kernel's id of the thread. *Runs on: this M.*

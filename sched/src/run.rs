@@ -7,7 +7,6 @@ pub(crate) mod case_waker;
 pub(crate) mod contexts;
 pub(crate) mod crowd;
 mod find;
-pub(crate) mod idle;
 pub(crate) mod kept;
 pub mod net_wakers;
 #[cfg(feature = "other-budget")]

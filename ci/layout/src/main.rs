@@ -63,7 +63,7 @@ const BOUNDS: &[Bounds] = &[
     },
     Bounds {
         folder: "sched",
-        rooms: 14,
+        rooms: 15,
         pairs: 3,
         circle: 0,
         circle_of_rooms: 5,

@@ -16,7 +16,7 @@
 //! A thread in any other state might go on and wake a waiter: in a system call, `blocking`, a std lock, a
 //! sleep, a wait with a time-out. So these hide a deadlock: a green thread that is pinned or unwinds and
 //! takes its OS thread along when it parks; and any thread that a library has started. (An M that a G has
-//! claimed or reserved hides none: it sleeps like others, and `m/rest.rs` tells when.)
+//! claimed or reserved hides none: it sleeps like others, and `asleep/rest.rs` tells when.)
 //!
 //! These looks do not happen at one moment. But a thread that runs leaves a trace. The tick of a P grows when
 //! the P is lent. A plain thread is counted when it parks and when it is woken. If the traces are equal
@@ -138,8 +138,8 @@ impl Sched {
         let ms = self.threads.lock();
         let threads = self.threads.threads();
         let at_rest = |m: &crate::m::M| m.running_or_hooked().is_none() && m.home.is_empty();
-        // First how an M sleeps, then its queue: `m/rest.rs` says why.
-        let unlisted = ms.all().iter().filter(|m| m.rest.sleeps_unlisted()).count();
+        // First how an M sleeps, then its queue: `asleep/rest.rs` says why.
+        let unlisted = ms.all().iter().filter(|m| m.sleep.rest.sleeps_unlisted()).count();
         let asleep = threads == self.idle.parked_ms() + unlisted;
         if self.is_closing() || !asleep || !ms.all().iter().all(|m| at_rest(m)) {
             return false;

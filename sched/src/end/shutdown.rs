@@ -138,7 +138,7 @@ impl Sched {
     fn wake_all_ms(&self) {
         self.netpoll.break_poll();
         for m in self.idle.unpark_all() {
-            m.m().note.wake();
+            m.m().sleep.note.wake();
         }
         self.sysmon.wake();
     }

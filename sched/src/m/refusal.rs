@@ -59,7 +59,7 @@ impl Refusal {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
-    use crate::run::idle::Idle;
+    use crate::asleep::idle::Idle;
     use crate::sync::models::{Reached, Turns};
     use crate::sync::{Condvar, Mutex, wait_on};
     use crate::watch::plan::Plan;
@@ -84,7 +84,7 @@ mod models {
         fn fail(&self) {
             let release = || {
                 self.turns.take();
-                assert!(matches!(self.idle.give_up(0, || true, || ()), crate::run::idle::GiveUp::Idle));
+                assert!(matches!(self.idle.give_up(0, || true, || ()), crate::asleep::idle::GiveUp::Idle));
             };
             self.refusal.note_after(release, || {
                 if self.plan.ask(NEXT_TRY) {

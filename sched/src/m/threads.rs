@@ -85,7 +85,7 @@ impl Threads {
             }
             Err(error) => {
                 self.threads.fetch_sub(1, Ordering::Relaxed);
-                m.wish.take();
+                m.sleep.wish.take();
                 ms.free.push(m);
                 Err(error)
             }

@@ -32,7 +32,7 @@ pub enum Kind {
     /// The green thread was stolen from the P of the argument.
     Steal,
     /// An M takes the P. The argument is the number of the M, and the number says how it has slept since it
-    /// gave a P up (`m/nap.rs`).
+    /// gave a P up (`asleep/nap.rs`).
     Take,
     /// The M gives the P up, and the P is idle. The argument is the number of the M.
     Idle,
@@ -61,7 +61,7 @@ pub enum Kind {
     /// An M's thread ends.
     MStop,
     /// An M parks. If it has just given a P up, the reader makes this event, and the three below, from the
-    /// events of Ps (`m/nap.rs`).
+    /// events of Ps (`asleep/nap.rs`).
     MPark,
     /// An M has been woken.
     MWake,

@@ -34,10 +34,12 @@ use std::time::Duration;
 
 use timers::clock;
 
+use crate::asleep::in_place::Slept;
 use crate::g::payload::Stop;
 use crate::g::wait::{Decision, Outcome};
 use crate::g::{GRef, Status, panics};
-use crate::m::{Loan, M, OwnM, current::current, in_place::Slept};
+use crate::m::current::current;
+use crate::m::{Loan, M, OwnM};
 use crate::p::Held;
 use crate::run::contexts;
 use crate::stack::coro::Coro;
@@ -473,5 +475,5 @@ fn sleep_in_place(m: OwnM<'_>, g: GRef, limit: Option<Limit>) {
         }
         times_out
     };
-    m.in_place.wait(sleep, times_out);
+    m.sleep.wish.wait_in_place(sleep, times_out);
 }

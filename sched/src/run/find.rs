@@ -6,11 +6,10 @@
 use netpoll::Turn;
 use timers::clock;
 
+use crate::asleep::rest::SleepKind;
+use crate::asleep::wish::Wish;
 use crate::g::GRef;
 use crate::g::list::GList;
-use crate::m::nap::How;
-use crate::m::rest::SleepKind;
-use crate::m::wish::Wish;
 use crate::m::{MRef, OwnM};
 use crate::p::Held;
 use crate::p::event::By;
@@ -290,16 +289,16 @@ impl Sched {
         }
         // Of the Gs that are bound to a reserved M, not all may run now.
         let has_work = || if m.is_reserved() { m.has_bound_g() } else { !m.home.is_empty() };
-        if !m.rest.begin(SleepKind::Polls, has_work) {
+        if !m.sleep.rest.begin(SleepKind::Polls, has_work) {
             return None;
         }
-        self.on_m_sleeps(m, How::Polls);
+        self.on_m_sleeps(m, SleepKind::Polls);
         let woken = self.wait_for_events(m, turn, until);
         if look_at != clock::NEVER && woken.is_empty() && clock::now() >= look_at {
             // Before `over`: the look counts this M as asleep.
             self.look_for_deadlock();
         }
-        m.rest.over();
+        m.sleep.rest.over();
         Some(woken)
     }
 
@@ -336,7 +335,7 @@ impl Sched {
             Wish::Run { p, spinning: false }
         };
         let enter =
-            || self.idle.take_or_park(MRef::new(m.shared()), hold, |woken| woken.m().wish.take_over());
+            || self.idle.take_or_park(MRef::new(m.shared()), hold, |woken| woken.m().sleep.wish.take_over());
         let (taken, exiting) = self.closing.then_check_exit(enter);
         if m.own().is_coming_spare.replace(false) {
             // The M is in the list of parked Ms, or it was needed at once.
@@ -361,8 +360,8 @@ impl Sched {
         }
         self.sysmon.work_waits();
         while !exiting {
-            match m.wish.take() {
-                Wish::Nothing => m.note.sleep(),
+            match m.sleep.wish.take() {
+                Wish::Nothing => m.sleep.note.sleep(),
                 wish => return self.fulfil(m, wish),
             }
             exiting = self.is_exiting();
@@ -375,8 +374,8 @@ impl Sched {
     pub(crate) fn sleep_for_a_p(&self, m: OwnM<'_>) {
         loop {
             // Sleeps first: the note is woken once for the P, and the next sleep must not find that wake-up.
-            m.note.sleep();
-            match m.wish.take() {
+            m.sleep.note.sleep();
+            match m.sleep.wish.take() {
                 // This wake-up was meant for an earlier sleep.
                 Wish::Nothing => {}
                 wish => {
@@ -399,13 +398,13 @@ impl Sched {
     /// list of parked Ms, where `Closing::exit` finds it.*
     fn sleep_until_handed(&self, m: OwnM<'_>) -> Then {
         debug_assert!(!m.own().spinning.get());
-        self.on_m_sleeps(m, How::Parks);
-        let mut sleeps = m.rest.begin(SleepKind::Parked, || !m.home.is_empty());
+        self.on_m_sleeps(m, SleepKind::Parked);
+        let mut sleeps = m.sleep.rest.begin(SleepKind::Parked, || !m.home.is_empty());
         let then = loop {
             if sleeps {
                 self.sleep_on_note(m, None);
             }
-            match m.wish.take() {
+            match m.sleep.wish.take() {
                 // The M is still in the list: a G in its own queue woke it.
                 Wish::Nothing if self.is_exiting() || self.idle.leave(&MRef::new(m.shared())) => {
                     break Then::Look;
@@ -416,7 +415,7 @@ impl Sched {
                 wish => break self.fulfil(m, wish),
             }
         };
-        m.rest.over();
+        m.sleep.rest.over();
         self.on_m_woken(m);
         then
     }
@@ -425,6 +424,7 @@ impl Sched {
     pub(crate) fn fulfil(&self, m: OwnM<'_>, wish: Wish) -> Then {
         match wish {
             Wish::Nothing => {}
+            Wish::GoOn => debug_assert!(false, "an M that stands in a list has no G parked in place"),
             Wish::End => return Then::End,
             Wish::Watch => {
                 m.own().spinning.set(true);

@@ -15,9 +15,9 @@ impl Sched {
     /// Sleeps on the note of `m`, for `time` at most if there is one. May return early.
     pub(crate) fn sleep_on_note(&self, m: OwnM<'_>, time: Option<Duration>) {
         match time {
-            None => m.note.sleep(),
+            None => m.sleep.note.sleep(),
             Some(time) => {
-                m.note.sleep_for(time);
+                m.sleep.note.sleep_for(time);
             }
         }
     }

@@ -128,8 +128,7 @@ impl Sched {
         }
         match self.idle.unpark() {
             Some(m) => {
-                m.m().wish.watch();
-                m.m().note.wake();
+                m.m().sleep.watch();
             }
             None => {
                 self.idle.stop_spinning();

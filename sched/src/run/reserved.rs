@@ -23,9 +23,9 @@ use std::ptr;
 use netpoll::{Turn, WakeBy};
 use timers::clock;
 
+use crate::asleep::rest::SleepKind;
 use crate::g::GRef;
 use crate::m::OwnM;
-use crate::m::rest::SleepKind;
 use crate::p::event::By;
 use crate::run::boundary::hand_p_off;
 use crate::run::sched::Sched;
@@ -81,7 +81,7 @@ impl Sched {
         while !m.has_bound_g() {
             let mut turn = None;
             // Looks for a watcher after `begin` has said that the M sleeps. Pairs with `wake_reserved_m`.
-            let sleeps = m.rest.begin(SleepKind::Reserved, || {
+            let sleeps = m.sleep.rest.begin(SleepKind::Reserved, || {
                 if !m.has_bound_g() && self.lacks_watchers() {
                     turn = self.turn_to_block();
                 }
@@ -89,7 +89,7 @@ impl Sched {
             });
             if sleeps {
                 self.sleep_on_note(m, None);
-                m.rest.over();
+                m.sleep.rest.over();
             } else if let Some(turn) = turn {
                 self.watch_for_others(m, turn);
             }
@@ -137,8 +137,8 @@ impl Sched {
         }
         // The refusal is noted. Pairs with the fence in `Rest::begin`.
         full_fence();
-        if let Some(m) = self.threads.lock().all().iter().find(|m| m.rest.sleeps_reserved()) {
-            m.note.wake();
+        if let Some(m) = self.threads.lock().all().iter().find(|m| m.sleep.rest.sleeps_reserved()) {
+            m.sleep.note.wake();
         }
     }
 }

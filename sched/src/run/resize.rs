@@ -20,10 +20,10 @@ use std::io;
 
 use timers::clock::NEVER;
 
+use crate::asleep::idle::GiveUp;
 use crate::g::list::GList;
 use crate::m::OwnM;
 use crate::p::Held;
-use crate::run::idle::GiveUp;
 use crate::run::sched::{MAX_PROCS, Sched};
 
 impl Sched {

@@ -16,6 +16,7 @@ use crossbeam_utils::CachePadded;
 use netpoll::Netpoll;
 use timers::Heaps;
 
+use crate::asleep::idle::Idle;
 use crate::end::block_on_calls::BlockOnCalls;
 use crate::end::closing::Closing;
 use crate::g::{GRef, Runtime, ids};
@@ -28,7 +29,6 @@ use crate::p::sampler::Sampler;
 use crate::p::{Held, P};
 use crate::run::boundary::enter;
 use crate::run::crowd::Crowd;
-use crate::run::idle::Idle;
 use crate::run::rescue::Rescues;
 use crate::run::roaming::Roaming;
 use crate::run::wake_latency::WakeLatency;

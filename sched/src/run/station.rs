@@ -25,7 +25,7 @@ impl<'m> OwnM<'m> {
     /// # Errors
     /// The first call fails if no descriptors are left.
     pub(crate) fn station(self) -> io::Result<&'m Station> {
-        self.shared().note.station()
+        self.shared().sleep.note.station()
     }
 
     /// Calls `wait` in which a green thread waits at the station. *Runs on: that green thread, which returns
@@ -83,12 +83,12 @@ impl Sched {
     /// there is one. May return early.
     pub(crate) fn sleep_on_note(&self, m: OwnM<'_>, time: Option<Duration>) {
         if m.own().at_station.get() > 0 {
-            return m.note.sleep_at_station(|| self.look_at_station(m, Some(time)));
+            return m.sleep.note.sleep_at_station(|| self.look_at_station(m, Some(time)));
         }
         match time {
-            None => m.note.sleep(),
+            None => m.sleep.note.sleep(),
             Some(time) => {
-                m.note.sleep_for(time);
+                m.sleep.note.sleep_for(time);
             }
         }
     }

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::thread;
 
+use crate::asleep::wish::Wish;
 use crate::m::binding::Bound;
-use crate::m::wish::Wish;
 use crate::m::{M, MRef, OwnM, current};
 use crate::p::P;
 use crate::run::find::Then;
@@ -48,8 +48,7 @@ impl Sched {
     /// `startm`). *Runs on: any thread.*
     pub(crate) fn start_m(&self, p: usize, spinning: bool) {
         if let Some(m) = self.idle.unpark() {
-            m.m().wish.hand_to_parked(p, spinning);
-            return m.m().note.wake();
+            return m.m().sleep.hand_to_parked(p, spinning);
         }
         let handed = Some((p, spinning));
         if let Err(error) = self.new_m(handed) {
@@ -70,8 +69,7 @@ impl Sched {
     /// was no P.
     fn pair_up(&self) {
         if let Some((p, m)) = self.idle.take_pair(|p| self.p(p).lease.set_held()) {
-            m.m().wish.hand_to_parked(p, false);
-            m.m().note.wake();
+            m.m().sleep.hand_to_parked(p, false);
         }
     }
 
@@ -108,8 +106,7 @@ impl Sched {
     /// Hands P `p`, whose lease the caller holds, to an M that the caller has taken out of the line for Ps,
     /// or that waits in place.
     pub(crate) fn hand_to(&self, m: &M, p: usize, spinning: bool) {
-        m.wish.hand(p, spinning);
-        m.note.wake();
+        m.sleep.hand(p, spinning);
     }
 
     /// Starts an M: with a P if `handed` names one, else as a spare that parks.
@@ -125,7 +122,7 @@ impl Sched {
         }
         self.threads.start_thread(ms, self.as_runtime(), |m| {
             if let Some((p, spinning)) = handed {
-                m.wish.hand(p, spinning);
+                m.sleep.wish.hand(p, spinning);
             }
             let (name, sched) = (format!("{}-{}", self.config.thread_name, m.number), self.arc());
             self.template.start(move || start_thread(name, sched, m))
@@ -175,8 +172,7 @@ impl Sched {
     pub(crate) fn end_idle_ms(&self) -> bool {
         let (unneeded, more) = self.idle.take_unneeded(self.ms_kept(), ENDED_AT_ONCE, may_end);
         for m in unneeded {
-            m.m().wish.end();
-            m.m().note.wake();
+            m.m().sleep.end();
         }
         more
     }
@@ -278,7 +274,7 @@ fn m_main(sched: &Arc<Sched>, m: OwnM<'_>) {
     sched.sysmon.take_usual_slack();
     let alternate_stack = overflow::ensure_alternate_stack();
     let keeper = Keeper::of(m, sched);
-    let wish = m.wish.take();
+    let wish = m.sleep.wish.take();
     m.own().is_coming_spare.set(wish == Wish::Nothing);
     sched.on_m_start();
     let mut run = || {
@@ -411,7 +407,7 @@ pub(crate) mod tests {
     fn a_late_wake_up_ends_no_wait_in_place() {
         const TIME: Duration = Duration::from_millis(20);
         let sched = scheduler(2);
-        let late_wake_up = || on_m(|m| m.note.wake()).unwrap();
+        let late_wake_up = || on_m(|m| m.sleep.note.wake()).unwrap();
         let others = sched.clone();
         let pinned = spawn_in(&sched, move || {
             let pinned = park::pin();

@@ -10,6 +10,7 @@ use std::mem::ManuallyDrop;
 use std::ptr;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
+use crate::asleep::rest::SleepKind;
 use crate::g::binding::Binding;
 use crate::g::list::GList;
 use crate::g::wait::{Decision, Outcome};
@@ -19,7 +20,6 @@ use crate::m::binding::Bound;
 use crate::m::current::current;
 use crate::m::os_thread;
 use crate::m::release::release;
-use crate::m::rest::SleepKind;
 use crate::p::Held;
 use crate::p::event::By;
 use crate::run::boundary::{Entered, enter};
@@ -86,7 +86,7 @@ fn wake_unqueueable(g: GRef, by: By) {
         Bound::InPlace(m) => {
             // SAFETY: `g` is parked until its M is woken.
             let _sched = unsafe { Sched::of_parked(g) };
-            m.wake_in_place();
+            m.sleep.end_wait_in_place();
         }
         Bound::Home(m) => ready_at_home(m, g),
     }
@@ -173,9 +173,9 @@ impl Sched {
     fn put_home(&self, m: &M, g: GRef) {
         self.on_ready_at_home(g);
         m.home.push(g);
-        match m.rest.look() {
+        match m.sleep.rest.look() {
             None => {}
-            Some(SleepKind::Parked | SleepKind::Reserved) => m.note.wake(),
+            Some(SleepKind::Parked | SleepKind::Reserved) => m.sleep.note.wake(),
             // Another M may block in the netpoller by now; it then returns without need.
             Some(SleepKind::Polls) => self.netpoll.break_poll(),
         }

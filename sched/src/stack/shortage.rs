@@ -129,7 +129,7 @@ impl<L: WaitLine> Shortage<L> {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
-    use crate::run::idle::Idle;
+    use crate::asleep::idle::Idle;
     use loom::sync::Arc;
     use loom::thread;
 

@@ -27,12 +27,12 @@ use std::ptr;
 
 use timers::clock;
 
+use crate::asleep::rest::SleepKind;
 use crate::g::list::GList;
 use crate::g::payload::Stop;
 use crate::g::why::Why;
 use crate::g::{G, GRef};
 use crate::m::current::on_m;
-use crate::m::nap::How;
 use crate::m::{Loan, M, OwnM};
 use crate::p::event::{By, Kind, Stopped};
 use crate::p::{Held, P};
@@ -315,15 +315,15 @@ impl Sched {
     /// `m` has taken the P. Begins a moment if `m` comes from the netpoller, because it then makes Gs ready
     /// at once.
     pub(crate) fn on_p_taken(&self, m: OwnM<'_>, held: Held<'_>) {
-        m.nap.end(|nap| match nap.how() {
-            Some(How::Polls) => held.notes_moment(Kind::Take, nap.number(), m.number),
+        m.sleep.nap.end(|nap| match nap.how() {
+            Some(SleepKind::Polls) => held.notes_moment(Kind::Take, nap.number(), m.number),
             _ => held.notes(Kind::Take, nap.number(), m.number),
         });
     }
 
     /// `m` is about to give its P up, which is idle then.
     pub(crate) fn on_p_idle(&self, m: OwnM<'_>, held: Held<'_>) {
-        m.nap.idles(held.idles(m.number));
+        m.sleep.nap.idles(held.idles(m.number));
     }
 
     /// *Runs on: the M, at the begin of its thread.*
@@ -338,10 +338,10 @@ impl Sched {
     }
 
     /// `m` goes to sleep, unless it goes on to sleep. *Runs on: `m`, without a P.*
-    pub(crate) fn on_m_sleeps(&self, m: OwnM<'_>, how: How) {
-        if m.nap.word().how() != Some(how) {
+    pub(crate) fn on_m_sleeps(&self, m: OwnM<'_>, how: SleepKind) {
+        if m.sleep.nap.word().how() != Some(how) {
             self.on_m_woken(m);
-            if !m.nap.begin(how) {
+            if !m.sleep.nap.begin(how) {
                 self.outside.notes(how.begins(), 0, 0);
             }
         }
@@ -350,8 +350,8 @@ impl Sched {
     /// `m`, which sleeps as far as its watchers know, has been woken and takes no P. *Runs on: `m`, without a
     /// P.*
     pub(crate) fn on_m_woken(&self, m: OwnM<'_>) {
-        if let Some(how) = m.nap.word().how() {
-            m.nap.end(|nap| self.outside.notes(how.ends(), nap.number(), 0));
+        if let Some(how) = m.sleep.nap.word().how() {
+            m.sleep.nap.end(|nap| self.outside.notes(how.ends(), nap.number(), 0));
         }
     }
 

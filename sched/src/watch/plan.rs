@@ -163,7 +163,7 @@ impl Plan {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
-    use crate::run::idle::Idle;
+    use crate::asleep::idle::Idle;
     use crate::sync::atomic::AtomicUsize;
     use crate::sync::models::{Reached, Turns, explore};
     use crate::sync::{Condvar, Mutex, wait_on};

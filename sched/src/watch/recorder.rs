@@ -16,9 +16,10 @@ use std::{io, mem, ptr};
 
 use timers::clock;
 
+use crate::asleep::nap::{self, Word};
+use crate::asleep::rest::SleepKind;
 use crate::g::table;
 use crate::g::why::Why;
-use crate::m::nap::{self, How, Word};
 use crate::m::release::release;
 use crate::p::Held;
 use crate::p::event::{self, Kind};
@@ -230,7 +231,7 @@ pub fn collect() -> Option<Collected> {
     Some(Collected { tracks, ns, names, places })
 }
 
-/// The sleeps of Ms, each with the number of its M (`m/nap.rs`).
+/// The sleeps of Ms, each with the number of its M (`asleep/nap.rs`).
 type Naps = HashSet<(usize, Word)>;
 
 impl Source {
@@ -238,7 +239,11 @@ impl Source {
     fn naps(&self) -> Naps {
         let Some(sched) = self.sched.upgrade() else { return Naps::new() };
         let ms = sched.threads.lock();
-        ms.all().iter().map(|m| (m.number, m.nap.word())).filter(|(_, nap)| nap.how().is_some()).collect()
+        ms.all()
+            .iter()
+            .map(|m| (m.number, m.sleep.nap.word()))
+            .filter(|(_, nap)| nap.how().is_some())
+            .collect()
     }
 }
 
@@ -263,9 +268,11 @@ fn show_naps(tracks: &mut [Track], mut naps: Naps, near: u64) {
             match event.kind {
                 Kind::Take => ends = Word::of_number(event.id).how().map(|how| of_m(how.ends())),
                 Kind::Idle => {
-                    let mut begun = |how: &How| naps.remove(&(m, Word::since(event.at_ns, *how)));
-                    begins =
-                        [How::Parks, How::Polls].into_iter().find(&mut begun).map(|how| of_m(how.begins()));
+                    let mut begun = |how: &SleepKind| naps.remove(&(m, Word::since(event.at_ns, *how)));
+                    begins = [SleepKind::Parked, SleepKind::Polls]
+                        .into_iter()
+                        .find(&mut begun)
+                        .map(|how| of_m(how.begins()));
                 }
                 _ => {}
             }
@@ -489,17 +496,17 @@ mod tests {
                 Some(0),
                 vec![
                     event(far + 20, Kind::Idle, 0, 3),
-                    event(far + 30, Kind::Take, since(far + 20, How::Parks), 3),
+                    event(far + 30, Kind::Take, since(far + 20, SleepKind::Parked), 3),
                 ],
             ),
-            track(Some(1), vec![event(far + 12, Kind::Take, since(far + 11, How::Polls), 4)]),
+            track(Some(1), vec![event(far + 12, Kind::Take, since(far + 11, SleepKind::Polls), 4)]),
             track(None, vec![event(far + 10, Kind::MStart, 0, 0), event(far + 40, Kind::MStop, 0, 0)]),
         ];
         let mut naps: Naps = tracks.iter().flat_map(|track| &track.events).filter_map(ended_nap).collect();
         // Two that still sleep: one since before all that is left, and one whose begin has an event of its
         // own.
-        naps.insert((5, Word::since(far - 7, How::Parks)));
-        naps.insert((6, Word::since(0, How::Polls)));
+        naps.insert((5, Word::since(far - 7, SleepKind::Parked)));
+        naps.insert((6, Word::since(0, SleepKind::Polls)));
         show_naps(&mut tracks, naps, far + 100);
         let shown = tracks.map(|track| {
             let event = |event: Recorded| (event.at_ns - far, event.kind, event.m);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crossbeam_utils::CachePadded;
 use timers::clock;
 
-use crate::m::note::Note;
+use crate::asleep::note::Note;
 use crate::sys;
 use crate::watch::plan::Plan;
 

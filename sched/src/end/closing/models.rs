@@ -2,8 +2,8 @@
 //! sleep.
 
 use super::*;
+use crate::asleep::idle::Idle;
 use crate::g::{life::Life, wait::Cancel, wait::Decision, wait::Wait};
-use crate::run::idle::Idle;
 use crate::sync::Mutex;
 use crate::sync::models::{Turns, explore};
 use loom::{sync::Arc, thread};

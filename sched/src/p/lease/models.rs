@@ -2,7 +2,7 @@
 //! `run/find.rs` for a lost P.
 
 use super::*;
-use crate::run::idle::Idle;
+use crate::asleep::idle::Idle;
 use crate::sync::models::{Reached, Turns, explore};
 use crate::sync::{
     Mutex,

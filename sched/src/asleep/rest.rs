@@ -35,7 +35,7 @@ use crate::sync::{
 };
 
 /// How an M sleeps; this decides how a waker wakes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(crate) enum SleepKind {
     /// On its note.

@@ -4,7 +4,7 @@
 //! ```text
 //!   a waker                                    the M, whose G has committed its wait
 //!   decide the wait of the G                   until the waker has announced that:
-//!   announce that         (`said`)               sleep on the note
+//!   announce that         (the wish)             sleep on the note
 //!   wake the note of the M                       at the limit: decide the wait as timed out; decided? go on
 //! ```
 //!
@@ -12,10 +12,8 @@
 //! If a waker decides the wait before the M can do so at the limit, the M sleeps on until the waker's
 //! announcement. Until then the waker uses the G's coroutine.
 
-use crate::sync::{
-    atomic::{AtomicBool, Ordering},
-    broken,
-};
+use super::wish::{Wish, WishWord};
+use crate::sync::broken;
 
 /// How a sleep of the M ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,17 +24,7 @@ pub(crate) enum Slept {
     UntilLimit,
 }
 
-/// The state of one wait in place.
-#[derive(Debug)]
-pub(crate) struct InPlace {
-    said: AtomicBool,
-}
-
-impl InPlace {
-    pub(crate) fn new() -> Self {
-        InPlace { said: AtomicBool::new(false) }
-    }
-
+impl WishWord {
     /// Announces that the wait of the G that is parked on the M is decided; `wake_note` wakes the note of
     /// that M. *Runs on: the thread that has decided that wait. After this call that thread uses the G's
     /// coroutine no more.*
@@ -44,11 +32,7 @@ impl InPlace {
         if broken!("in_place_note_first") {
             wake_note();
         }
-        // Release: pairs with `take_said`. A swap, because loom may put a plain store before a swap that has
-        // not read it.
-        let order = if broken!("in_place_said_relaxed") { Ordering::Relaxed } else { Ordering::Release };
-        let said = self.said.swap(true, order);
-        debug_assert!(!said, "a wait in place was ended twice");
+        self.go_on();
         if !broken!("in_place_note_first") {
             wake_note();
         }
@@ -57,9 +41,9 @@ impl InPlace {
     /// Waits until `end_wait` was called, or until `times_out` has decided the wait. `sleep` sleeps on the
     /// M's note: if its argument is true, no longer than until the limit. At the limit, `times_out` returns
     /// `true` if no waker had decided the wait. *Runs on: the M.*
-    pub(crate) fn wait(&self, mut sleep: impl FnMut(bool) -> Slept, times_out: impl Fn() -> bool) {
+    pub(crate) fn wait_in_place(&self, mut sleep: impl FnMut(bool) -> Slept, times_out: impl Fn() -> bool) {
         let mut limited = true;
-        while !self.take_said() {
+        while !self.may_go_on() {
             match sleep(limited) {
                 Slept::Woken if broken!("in_place_note_ends_wait") => return,
                 Slept::Woken => {}
@@ -71,9 +55,14 @@ impl InPlace {
     }
 
     /// Returns `true` once for each `end_wait`.
-    fn take_said(&self) -> bool {
-        // Acquire: pairs with `end_wait`; this M sees what the waker did before.
-        self.said.swap(false, Ordering::Acquire)
+    fn may_go_on(&self) -> bool {
+        // This M sees what the waker did before: `take` acquires what `go_on` releases.
+        let wish = self.take();
+        debug_assert!(
+            matches!(wish, Wish::Nothing | Wish::GoOn),
+            "an M in place stands in no list: {wish:?}"
+        );
+        wish == Wish::GoOn
     }
 }
 
@@ -81,12 +70,13 @@ impl InPlace {
 mod models {
     use super::*;
     use crate::g::wait::{Cancel, Decision, Outcome, Wait};
+    use crate::sync::atomic::{AtomicBool, Ordering};
     use crate::sync::models::{Reached, explore};
     use loom::{cell::UnsafeCell, sync::Arc, sync::Notify, thread};
 
     /// An M with the G that is parked on it.
     struct World {
-        in_place: InPlace,
+        wish: WishWord,
         /// As `Note`.
         note: (AtomicBool, Notify),
         wait: Wait,
@@ -97,7 +87,7 @@ mod models {
     impl World {
         fn new() -> Arc<World> {
             Arc::new(World {
-                in_place: InPlace::new(),
+                wish: WishWord::new(),
                 note: (AtomicBool::new(false), Notify::new()),
                 wait: Wait::new(),
                 coroutine: UnsafeCell::new(0),
@@ -128,14 +118,14 @@ mod models {
         fn wake(&self, number: u32) {
             if self.wait.decide(number, Outcome::Woken) == Decision::Parked {
                 self.use_coroutine();
-                self.in_place.end_wait(|| self.wake_note());
+                self.wish.end_wait(|| self.wake_note());
             }
         }
 
         /// As `park_in_place`, for a wait that is armed.
         fn park(&self, sleep: impl FnMut(bool) -> Slept, times_out: impl Fn() -> bool) {
             if self.wait.commit() {
-                self.in_place.wait(sleep, times_out);
+                self.wish.wait_in_place(sleep, times_out);
             }
             assert!(self.wait.is_decided(), "a wait in place ended undecided");
             self.use_coroutine();
@@ -178,7 +168,7 @@ mod models {
             m.park(sleep, times_out);
             let timed_out = m.wait.outcome() == Outcome::TimedOut;
             waker.join().unwrap();
-            assert!(!m.in_place.take_said() || !timed_out, "a waker that lost the wait has ended it");
+            assert!(!m.wish.may_go_on() || !timed_out, "a waker that lost the wait has ended it");
             TIMED_OUT.note(timed_out);
             WOKEN.note(!timed_out);
         });

@@ -221,9 +221,9 @@ impl<M: PartialEq + Copy> Idle<M> {
     }
 
     /// Takes an idle P, by `hold`; if there is none, that of an M that is being woken, by `take_over`
-    /// (`m/wish.rs`). If there is none either, puts `m` into the list of parked Ms. One lock covers all three
-    /// steps. Without it `take_pair` could miss this M, and an idle P and a parked M would wait for each
-    /// other.
+    /// (`asleep/wish.rs`). If there is none either, puts `m` into the list of parked Ms. One lock covers all
+    /// three steps. Without it `take_pair` could miss this M, and an idle P and a parked M would wait for
+    /// each other.
     pub(crate) fn take_or_park<T>(
         &self,
         m: M,
@@ -421,7 +421,7 @@ impl<M: PartialEq + Copy> Idle<M> {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
-    use crate::m::rest::Homes;
+    use crate::asleep::rest::Homes;
     use loom::sync::Arc;
     use loom::thread;
 

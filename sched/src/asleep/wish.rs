@@ -32,11 +32,14 @@ pub(crate) enum Wish {
     Watch,
     /// End the thread.
     End,
+    /// Go on: the wait of the G that is parked in place on this M is over (`asleep/in_place.rs`).
+    GoOn,
 }
 
 const NOTHING: usize = 0;
 const END: usize = usize::MAX;
 const WATCH: usize = usize::MAX - 1;
+const GO_ON: usize = usize::MAX - 2;
 // Other values: the P's number + 1 above these two bits.
 const SPINNING: usize = 1;
 const MAY_BE_TAKEN_OVER: usize = 2;
@@ -74,6 +77,15 @@ impl WishWord {
         self.leave(WATCH);
     }
 
+    /// Lets the M go on with the G that is parked on it. *Runs on: the thread that has decided the wait of
+    /// that G and then wakes the M.*
+    pub(super) fn go_on(&self) {
+        // Release: pairs with `take`. A swap, as in `leave`.
+        let order = if broken!("in_place_said_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        let before = self.0.swap(GO_ON, order);
+        debug_assert_eq!(before, NOTHING, "a wait in place was ended twice, or its M stood in a list");
+    }
+
     fn leave(&self, wish: usize) {
         // Release: pairs with `take` and `take_over`. The note cannot order this: an M that is awake takes
         // the wish before the caller wakes the note. A swap and no store: loom then knows that the wish comes
@@ -91,7 +103,7 @@ impl WishWord {
     /// the lock of the idle lists, in which it then puts this M back.*
     pub(crate) fn take_over(&self) -> Option<Wish> {
         let wish = self.0.load(Ordering::Relaxed);
-        if matches!(wish, END | WATCH) || wish & MAY_BE_TAKEN_OVER == 0 {
+        if matches!(wish, END | WATCH | GO_ON) || wish & MAY_BE_TAKEN_OVER == 0 {
             return None;
         }
         if broken!("wish_taken_over_by_store") {
@@ -109,6 +121,7 @@ impl From<usize> for Wish {
             NOTHING => Wish::Nothing,
             END => Wish::End,
             WATCH => Wish::Watch,
+            GO_ON => Wish::GoOn,
             handed => Wish::Run { p: (handed >> 2) - 1, spinning: handed & SPINNING != 0 },
         }
     }
@@ -117,7 +130,7 @@ impl From<usize> for Wish {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
-    use crate::run::idle::Idle;
+    use crate::asleep::idle::Idle;
     use crate::sync::models::{Reached, Turns, explore};
     use loom::sync::{Arc, Condvar, Mutex};
     use loom::thread;
@@ -246,7 +259,7 @@ mod models {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::run::idle::Idle;
+    use crate::asleep::idle::Idle;
 
     fn takes_or_parks(idle: &Idle<usize>, wishes: &[WishWord; 3], m: usize) -> Option<Wish> {
         idle.take_or_park(m, |_| unreachable!("no P is idle"), |woken| wishes[*woken].take_over())

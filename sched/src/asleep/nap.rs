@@ -18,34 +18,27 @@
 //! Only an M that sleeps again before it has taken a P, or that ends, writes events for its sleep
 //! (`watch/outside.rs`).
 
+use super::rest::SleepKind;
 use crate::p::event::Kind;
 use crate::sync::{
     atomic::{AtomicU64, Ordering},
     broken,
 };
 
-/// How an M sleeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum How {
-    Parks = 1,
-    /// It waits for the network and the timers.
-    Polls = 2,
-}
-
-impl How {
+impl SleepKind {
     /// Returns the event with which such a sleep begins.
     pub(crate) fn begins(self) -> Kind {
         match self {
-            How::Parks => Kind::MPark,
-            How::Polls => Kind::NetBlock,
+            SleepKind::Parked | SleepKind::Reserved => Kind::MPark,
+            SleepKind::Polls => Kind::NetBlock,
         }
     }
 
     /// Returns the event with which such a sleep ends.
     pub(crate) fn ends(self) -> Kind {
         match self {
-            How::Parks => Kind::MWake,
-            How::Polls => Kind::NetReturn,
+            SleepKind::Parked | SleepKind::Reserved => Kind::MWake,
+            SleepKind::Polls => Kind::NetReturn,
         }
     }
 }
@@ -63,7 +56,7 @@ const MASK: u64 = u64::MAX >> 16;
 
 impl Word {
     /// Returns the word of an M that sleeps like this since the `Idle` with this stamp.
-    pub(crate) fn since(stamp: u64, how: How) -> Word {
+    pub(crate) fn since(stamp: u64, how: SleepKind) -> Word {
         Word((stamp << HOW_BITS | how as u64) & MASK)
     }
 
@@ -83,10 +76,10 @@ impl Word {
     }
 
     /// Returns how the M sleeps; `None` if it does not.
-    pub(crate) fn how(self) -> Option<How> {
+    pub(crate) fn how(self) -> Option<SleepKind> {
         match self.0 & ((1 << HOW_BITS) - 1) {
-            1 => Some(How::Parks),
-            2 => Some(How::Polls),
+            1 => Some(SleepKind::Parked),
+            2 => Some(SleepKind::Polls),
             _ => None,
         }
     }
@@ -112,7 +105,7 @@ impl Nap {
     }
 
     /// Begins a nap. Returns `true` if its begin needs no event.
-    pub(crate) fn begin(&self, how: How) -> bool {
+    pub(crate) fn begin(&self, how: SleepKind) -> bool {
         let at = self.idle_at.load(Ordering::Relaxed);
         self.idle_at.store(0, Ordering::Relaxed);
         // Release: pairs with the Acquire in `word`.
@@ -176,7 +169,7 @@ mod models {
         fn sleeps(&self, at: u64) {
             self.ring.push(pack(Kind::Idle, at, 0, 0));
             self.nap.idles(at);
-            assert!(self.nap.begin(How::Parks));
+            assert!(self.nap.begin(SleepKind::Parked));
             self.begun.fetch_add(1, Ordering::AcqRel);
             self.turns.take();
             self.nap.end(|word| self.ring.push(pack(Kind::Take, at + 1, word.number(), 0)));
@@ -202,15 +195,16 @@ mod models {
             let (word, events) = read(|| world.nap.word(), || world.ring.read().events);
             let taken = events.iter().filter(|event| kind(**event) == Kind::Take);
             let mut naps: Vec<Word> = taken.map(|event| Word::of_number(rest(*event).0)).collect();
-            ASLEEP.note(naps.len() == 1 && word.how().is_some() && word == Word::since(20, How::Parks));
+            ASLEEP
+                .note(naps.len() == 1 && word.how().is_some() && word == Word::since(20, SleepKind::Parked));
             WOKEN.note(naps.len() == 1 && word.how().is_none());
             naps.extend(word.how().map(|_| word));
             for at in (1..=begun).map(|nap| 10 * nap) {
-                assert!(naps.contains(&Word::since(at, How::Parks)), "a nap was missed");
+                assert!(naps.contains(&Word::since(at, SleepKind::Parked)), "a nap was missed");
             }
             for nap in naps {
                 let begins = |event: &&[u64; 2]| {
-                    kind(**event) == Kind::Idle && Word::since(event[0] >> 8, How::Parks) == nap
+                    kind(**event) == Kind::Idle && Word::since(event[0] >> 8, SleepKind::Parked) == nap
                 };
                 assert!(events.iter().any(|event| begins(&event)), "a nap without its begin");
             }
