@@ -91,8 +91,8 @@ pub fn cpu(time: Duration) -> io::Result<Profile> {
     // On an OS thread of its own, because a green thread's stack may be nearly full.
     crate::blocking(|| {
         std::thread::scope(|s| {
-            let thread =
-                std::thread::Builder::new().name("profile".into()).spawn_scoped(s, || record(time, sleep))?;
+            let builder = std::thread::Builder::new().name("profile".into());
+            let thread = sched::starting::own(|| builder.spawn_scoped(s, || record(time, sleep)))?;
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     })

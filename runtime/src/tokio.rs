@@ -140,13 +140,16 @@ pub(crate) fn start() -> io::Result<()> {
     static STARTING: sched::sync::Mutex<()> = sched::sync::Mutex::new(());
     let _one_at_a_time = STARTING.lock();
     if REACTOR.get().is_none() {
-        let reactor = Builder::new_multi_thread()
-            .worker_threads(1)
-            .max_blocking_threads(MAX_BLOCKING_THREADS)
-            .thread_name("tokio-reactor")
-            .on_thread_start(|| IS_REACTOR.set(true))
-            .enable_all()
-            .build()?;
+        let build = || {
+            Builder::new_multi_thread()
+                .worker_threads(1)
+                .max_blocking_threads(MAX_BLOCKING_THREADS)
+                .thread_name("tokio-reactor")
+                .on_thread_start(|| IS_REACTOR.set(true))
+                .enable_all()
+                .build()
+        };
+        let reactor = sched::starting::own(build)?;
         sched::set_around_park(park_in_place);
         sched::set_other_budget(OtherBudget { apart, renew });
         assert!(REACTOR.set(reactor).is_ok(), "the lock lets one caller in");

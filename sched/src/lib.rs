@@ -229,6 +229,8 @@ mod watch;
 
 #[cfg(all(feature = "other-budget", not(loom)))]
 pub use run::other_budget::{OtherBudget, set_other_budget};
+#[cfg(all(target_os = "linux", target_env = "gnu", not(loom)))]
+pub use sys::of_libc::Real;
 pub use wait::{due, locks, queue};
 #[cfg(all(
     target_os = "linux",
@@ -266,7 +268,7 @@ pub use {
     stack::ALLOWED_STACK_BYTES,
     stack::saved::StackCopy,
     sys::message::write_message,
-    sys::{Doing, fork, privileges},
+    sys::{Doing, fork, privileges, starting},
     timer::after_func::AfterFunc,
     watch::by_place::AtPlace,
     watch::dump::{Does, Parked, Seen as SeenThread, at_rest, look_at_all},

@@ -45,10 +45,13 @@ pub(crate) mod catch_panic;
 pub mod default_effect;
 pub mod fork;
 pub(crate) mod message;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(crate) mod of_libc;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan)))]
 pub(crate) mod peek;
 pub(crate) mod preempt;
 pub mod privileges;
+pub mod starting;
 mod threads;
 mod ticks;
 

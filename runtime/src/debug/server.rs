@@ -12,8 +12,8 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use sched::Sched;
 use sched::locks::Tracking;
+use sched::{Sched, starting};
 
 use super::answer::{Answer, answer};
 use super::client::Client;
@@ -83,8 +83,9 @@ impl Builder {
             connections: Connections::default(),
         });
         let (accepts, its_shared) = (listener.try_clone()?, shared.clone());
-        let thread =
-            thread::Builder::new().name("debug".into()).spawn(move || accept(&accepts, &its_shared))?;
+        let thread = starting::start(thread::Builder::new().name("debug".into()), move || {
+            accept(&accepts, &its_shared)
+        })?;
         // The page shows who holds which lock.
         Ok(Server { address, listener, shared, thread: Some(thread), _tracking: Tracking::begin() })
     }

@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::net::UnixStream;
 use std::thread;
 
+use sched::starting;
 use sched::sync::Mutex;
 use signal_hook::consts::FORBIDDEN;
 use signal_hook::consts::signal::{SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
@@ -41,7 +42,7 @@ pub(crate) fn dump_on(signal: i32) -> io::Result<()> {
         let (wakes, wake) = UnixStream::pair()?;
         let asks = wake.try_clone()?;
         // If the registration fails, the drop of `wake` ends the thread.
-        thread::Builder::new().name("dumps".into()).spawn(move || write_dumps(&wakes))?;
+        starting::start(thread::Builder::new().name("dumps".into()), move || write_dumps(&wakes))?;
         crate::signal::wake_for_ever(signal, wake)?;
         // A fatal overflow asks the same thread.
         sched::last_dump::set_writer(asks.into());

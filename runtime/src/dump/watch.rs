@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
 
-use sched::ServiceThread;
 use sched::sync::{Condvar, Mutex};
+use sched::{ServiceThread, starting};
 
 use super::{Deadlock, Snapshot};
 
@@ -59,7 +59,9 @@ static TIMER: Timer = Timer::new();
 pub(crate) fn find_deadlocks(interval: Duration) -> io::Result<()> {
     sched::fork::check()?;
     sched::locks::track();
-    TIMER.begin(interval, || thread::Builder::new().name("deadlocks".into()).spawn(search).map(drop))
+    TIMER.begin(interval, || {
+        starting::start(thread::Builder::new().name("deadlocks".into()), search).map(drop)
+    })
 }
 
 impl Timer {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use std::thread as os;
 use std::time::Duration;
 
-use sched::{Hogging, Hogs, Noted, Sched};
+use sched::{Hogging, Hogs, Noted, Sched, starting};
 
 #[doc(inline)]
 pub use sched::LateWake;
@@ -90,7 +90,7 @@ pub(crate) fn start(sched: &Arc<Sched>, calls: Calls) -> io::Result<Reader> {
         let hogs = hogs.clone();
         move || read(&hogs, &weak, &calls)
     };
-    let thread = os::Builder::new().name(name).spawn(reads)?;
+    let thread = starting::start(os::Builder::new().name(name), reads)?;
     Ok(Reader { hogs, thread: Some(thread) })
 }
 

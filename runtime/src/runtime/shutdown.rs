@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use sched::Sched;
+use sched::{Sched, starting};
 
 use crate::trace::trigger;
 
@@ -45,7 +45,7 @@ fn end_in_background(sched: &Arc<Sched>, monitor: Option<JoinHandle<()>>) {
         sched.cancel_all(None);
         end_threads(&sched, monitor);
     };
-    if let Err(error) = Builder::new().name(name).spawn(rest) {
+    if let Err(error) = starting::start(Builder::new().name(name), rest) {
         sched::write_message(format_args!(
             "runtime: no thread to wait for the end of a runtime: {error}. Its threads stay."
         ));

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use std::thread as os;
 use std::time::{Duration, Instant};
 
-use sched::{Sched, Snapshot};
+use sched::{Sched, Snapshot, starting};
 
 use super::environment;
 
@@ -44,7 +44,7 @@ pub(super) fn start(sched: &Arc<Sched>, wanted: Wanted) -> io::Result<Trace> {
     let name = sched.config().thread_name.clone();
     let sched = Arc::downgrade(sched);
     let prints = move || print_until(&ended, &sched, wanted);
-    let thread = os::Builder::new().name(format!("{name}-trace")).spawn(prints)?;
+    let thread = starting::start(os::Builder::new().name(format!("{name}-trace")), prints)?;
     Ok(Trace { alive: Some(alive), thread: Some(thread) })
 }
 

@@ -7,47 +7,15 @@
 
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_int, c_void};
-use std::sync::atomic::{AtomicPtr, Ordering};
-use std::{mem, ptr};
+use std::ffi::{c_int, c_void};
+use std::mem;
 
-use sched::simulation;
+use sched::{Real, simulation};
 
 /// What `SystemTime::now` returns when a simulation begins: the first of January 2030, in seconds after 1970.
 const EPOCH_S: u64 = 1_893_456_000;
 
 pub(super) const NS_PER_S: u64 = 1_000_000_000;
-
-/// A function of libc that was looked up.
-pub(super) struct Real {
-    name: &'static CStr,
-    found: AtomicPtr<c_void>,
-}
-
-impl Real {
-    pub(super) const fn new(name: &'static CStr) -> Real {
-        Real { name, found: AtomicPtr::new(ptr::null_mut()) }
-    }
-
-    #[inline]
-    pub(super) fn get(&self) -> *mut c_void {
-        // Relaxed: the value is an address of code, and each thread finds the same.
-        let found = self.found.load(Ordering::Relaxed);
-        if found.is_null() { self.look_up() } else { found }
-    }
-
-    #[cold]
-    fn look_up(&self) -> *mut c_void {
-        // SAFETY: the name is a C string.
-        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
-        if found.is_null() {
-            // Without its libc the process cannot go on.
-            std::process::abort();
-        }
-        self.found.store(found, Ordering::Relaxed);
-        found
-    }
-}
 
 static CLOCK_GETTIME: Real = Real::new(c"clock_gettime");
 static GETRANDOM: Real = Real::new(c"getrandom");

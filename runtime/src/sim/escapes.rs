@@ -10,9 +10,9 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem;
 
-use sched::simulation;
+use sched::{Real, simulation};
 
-use super::clock::{self, NS_PER_S, Real};
+use super::clock::{self, NS_PER_S};
 
 static OPEN: Real = Real::new(c"open");
 static OPEN64: Real = Real::new(c"open64");

@@ -10,9 +10,9 @@
 use std::ffi::{c_long, c_void};
 use std::mem;
 
-use sched::simulation;
+use sched::{Real, simulation};
 
-use super::clock::{self, NS_PER_S, Real};
+use super::clock::{self, NS_PER_S};
 
 /// For how long a green thread may wait for a futex, in real time.
 const MOST_NS: u64 = 15 * NS_PER_S;

@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sched::recorder::{self, Trigger};
+use sched::starting;
 use sched::sync::{Condvar, Mutex};
 use sched::write_message;
 
@@ -101,7 +102,7 @@ pub(crate) fn write_to(path: &Path, triggers: Triggers) -> io::Result<()> {
     let mut pulled = PULLED.lock();
     if pulled.triggers.is_none() {
         let path = path.to_path_buf();
-        thread::Builder::new().name("traces".into()).spawn(move || write_all(&path))?;
+        starting::start(thread::Builder::new().name("traces".into()), move || write_all(&path))?;
         recorder::set_triggered(pull);
         recorder::set_late_bound(triggers.late.map_or(u64::MAX, |late| late.as_nanos() as u64));
         pulled.triggers = Some(triggers);

@@ -29,6 +29,7 @@ use corosensei::{Coroutine, Yielder};
 
 use crate::sync::Mutex;
 use crate::sys::message::write_message;
+use crate::sys::starting;
 
 /// Room for an unwind through two frames. Only the pages in use take memory.
 const STACK_BYTES: usize = 64 * 1024;
@@ -79,7 +80,7 @@ impl PanicToken {
 
 /// Makes a token on another thread, which ends at once.
 fn new_token() -> Option<PanicToken> {
-    thread::Builder::new().spawn(raise).ok()?.join().ok()?
+    starting::start(thread::Builder::new(), raise).ok()?.join().ok()?
 }
 
 /// Settles all panics of this thread. Returns how many there were. *Runs on: an M, on the stack of the G that

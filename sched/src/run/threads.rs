@@ -14,6 +14,7 @@ use crate::run::sched::Sched;
 use crate::stack::overflow;
 use crate::sys;
 use crate::sys::message::write_message;
+use crate::sys::starting;
 
 /// How many parked Ms are kept beyond one per P, for Gs that block.
 const SPARE_MS: usize = 2;
@@ -138,7 +139,8 @@ impl Sched {
         }
         if !self.template.is_there() {
             let (name, sched) = (format!("{}-start", self.config.thread_name), self.arc());
-            self.template.begin(|| thread::Builder::new().name(name).spawn(move || sched.template.run()));
+            self.template
+                .begin(|| starting::start(thread::Builder::new().name(name), move || sched.template.run()));
         }
     }
 
@@ -239,7 +241,7 @@ fn start_thread(name: String, sched: Arc<Sched>, m: Arc<M>) -> io::Result<thread
         let text = "there are hardly any mappings left for its stack (vm.max_map_count)";
         return Err(io::Error::new(io::ErrorKind::OutOfMemory, text));
     }
-    thread::Builder::new().name(name).spawn(move || begin(&sched, &m))
+    starting::start(thread::Builder::new().name(name), move || begin(&sched, &m))
 }
 
 /// *Runs on: the new thread of `m`.*

@@ -1,0 +1,41 @@
+//! `Real`: a function of libc in a program that defines another one of its name.
+
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// A function of libc that was looked up.
+#[derive(Debug)]
+pub struct Real {
+    name: &'static CStr,
+    found: AtomicPtr<c_void>,
+}
+
+impl Real {
+    /// Returns the record of the function `name`.
+    pub const fn new(name: &'static CStr) -> Real {
+        Real { name, found: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    /// Returns the address of libc's function. The first call looks it up.
+    #[inline]
+    pub fn get(&self) -> *mut c_void {
+        // Relaxed: the value is an address of code, and each thread finds the same.
+        let found = self.found.load(Ordering::Relaxed);
+        if found.is_null() { self.look_up() } else { found }
+    }
+
+    #[cold]
+    fn look_up(&self) -> *mut c_void {
+        // SAFETY: the name is a C string.
+        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        if found.is_null() {
+            // Without its libc the process cannot go on.
+            std::process::abort();
+        }
+        self.found.store(found, Ordering::Relaxed);
+        found
+    }
+}
