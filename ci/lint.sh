@@ -12,7 +12,7 @@ if [ "${1:-}" = --each ]; then
         cargo clippy --quiet -p monochrome --features "$feature" -- -D warnings
     done
     cd tests/crates
-    cargo clippy --locked -p crates -p interpose -p locals -p programs --all-targets -- -D warnings
+    cargo clippy --locked -p crates -p interpose -p locals -p programs -p threads --all-targets -- -D warnings
     exit
 fi
 

@@ -16,6 +16,15 @@ static DEFAULT: OnceLock<Arc<Sched>> = OnceLock::new();
 pub(crate) trait StartAtFirstUse {
     /// Calls [`start`].
     fn start_at_first_use() -> io::Result<bool>;
+
+    /// Starts the runtime of a program of which all threads are green: its closures have thread-locals of
+    /// their own, and stacks of `stack_bytes` unless the environment says another size. Returns `false` if
+    /// the environment asks for OS threads.
+    ///
+    /// # Errors
+    /// Returns the errors of [`start`], and one for a variable with a value that is not allowed.
+    #[allow(dead_code, reason = "only such programs call it")]
+    fn start_for_threads(stack_bytes: usize) -> io::Result<bool>;
 }
 
 /// The default runtime.

@@ -21,6 +21,7 @@
 //! | [`calling`] | Do calls work in wakers, in destructors, after the end of a runtime? |
 //! | [`signals`] | What may a signal handler do? |
 //! | [`interpose`] | Which calls of libc park with the feature `interpose`? What does it cost, and what must not be done? |
+//! | [`threads`] | How do programs of `std::thread` run on green threads as they are? What differs? |
 //! | [`fork`] | What may a forked child do? |
 //! | [`settings`] | Which environment variables set what, and which setting wins? |
 //! | [`glossary`] | What do G, M, P, park, rescue and the other words mean? |
@@ -42,4 +43,5 @@ pub mod os_thread;
 pub mod settings;
 pub mod signals;
 pub mod stacks;
+pub mod threads;
 pub mod trace;

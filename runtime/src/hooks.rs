@@ -23,6 +23,9 @@
 /// On x86-64, set [`ThreadLocals::OfGreenThread`](crate::ThreadLocals::OfGreenThread) with it: without that,
 /// green threads that share an OS thread are one thread to std's channels.
 ///
+/// With `runtime::interpose!(threads)` all threads of the program are green threads, also those of
+/// `std::thread::spawn`, and `main` itself: see the page [`docs::threads`](crate::docs::threads).
+///
 /// With `runtime::interpose!(sim)` the program can run [simulations](mod@crate::sim), too: it stands for this
 /// line and [`sim!`](macro@crate::sim), which cannot stand beside each other.
 ///
@@ -48,6 +51,9 @@
 macro_rules! interpose {
     () => {
         $crate::__interposed! { __define syscall = $crate::hooks::functions::numbered::interposed; }
+    };
+    (threads) => {
+        $crate::__interposed! { __threaded syscall = $crate::hooks::functions::numbered::interposed; }
     };
     (sim) => {
         $crate::__interposed! { __simulated syscall = $crate::hooks::functions::numbered::both; }
@@ -102,6 +108,17 @@ pub mod functions {
         pub use crate::interpose::read::{preadv2, preadv64v2, read, readv, recv, recvfrom, recvmsg};
         pub use crate::interpose::sleep::{clock_nanosleep, nanosleep, sleep, thrd_sleep, usleep};
         pub use crate::interpose::write::{pwritev2, pwritev64v2, send, sendmsg, sendto, write, writev};
+
+        pub mod threads {
+            pub use crate::interpose::threads::attributes::{
+                affinity, cancel, cpu_clock, kill, policy, set_affinity, set_policy, set_priority, sigqueue,
+            };
+            pub use crate::interpose::threads::create::{create, exit};
+            pub use crate::interpose::threads::join::{clock_join, detach, join, timed_join, try_join};
+            pub use crate::interpose::threads::names::{current, get_name, set_name};
+            pub use crate::interpose::threads::start::of_libc;
+            pub use crate::interpose::threads::yields::sched_yield;
+        }
     }
     #[cfg(feature = "sim")]
     pub mod simulated {
@@ -179,6 +196,39 @@ macro_rules! __simulated {
             pthread_create = $crate::hooks::functions::simulated::pthread_create;
             statx = $crate::hooks::functions::simulated::statx;
             time = $crate::hooks::functions::simulated::time;
+            $($more)*
+        }
+    };
+}
+
+/// Defines libc's names by which threads are green threads, with `more`.
+#[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __threaded {
+    ($($more:tt)*) => {
+        $crate::__define! {
+            __libc_start_main = $crate::hooks::functions::interposed::threads::of_libc;
+            pthread_cancel = $crate::hooks::functions::interposed::threads::cancel;
+            pthread_clockjoin_np = $crate::hooks::functions::interposed::threads::clock_join;
+            pthread_create = $crate::hooks::functions::interposed::threads::create;
+            pthread_detach = $crate::hooks::functions::interposed::threads::detach;
+            pthread_exit = $crate::hooks::functions::interposed::threads::exit;
+            pthread_getaffinity_np = $crate::hooks::functions::interposed::threads::affinity;
+            pthread_getcpuclockid = $crate::hooks::functions::interposed::threads::cpu_clock;
+            pthread_getname_np = $crate::hooks::functions::interposed::threads::get_name;
+            pthread_getschedparam = $crate::hooks::functions::interposed::threads::policy;
+            pthread_join = $crate::hooks::functions::interposed::threads::join;
+            pthread_kill = $crate::hooks::functions::interposed::threads::kill;
+            pthread_self = $crate::hooks::functions::interposed::threads::current;
+            pthread_setaffinity_np = $crate::hooks::functions::interposed::threads::set_affinity;
+            pthread_setname_np = $crate::hooks::functions::interposed::threads::set_name;
+            pthread_setschedparam = $crate::hooks::functions::interposed::threads::set_policy;
+            pthread_setschedprio = $crate::hooks::functions::interposed::threads::set_priority;
+            pthread_sigqueue = $crate::hooks::functions::interposed::threads::sigqueue;
+            pthread_timedjoin_np = $crate::hooks::functions::interposed::threads::timed_join;
+            pthread_tryjoin_np = $crate::hooks::functions::interposed::threads::try_join;
+            sched_yield = $crate::hooks::functions::interposed::threads::sched_yield;
             $($more)*
         }
     };

@@ -44,6 +44,7 @@ mod process;
 mod raw;
 pub(crate) mod read;
 pub(crate) mod sleep;
+pub(crate) mod threads;
 mod wait;
 pub(crate) mod write;
 

@@ -130,7 +130,7 @@
 //! | `futures-io` | `AsyncRead` and `AsyncWrite` of the crate `futures-io` for streams |
 //! | `tokio-io` | `AsyncRead` and `AsyncWrite` of tokio for streams |
 //! | `tokio` | with the setting `tokio`, tokio's crates run unchanged: a reactor of tokio's own, and its context on the runtime's OS threads |
-//! | `interpose` | on Linux with glibc, in a program with the line `runtime::interpose!();`, libc's blocking calls park green threads, in unmodified crates and C libraries: see [interpose](docs::interpose) |
+//! | `interpose` | on Linux with glibc, in a program with the line `runtime::interpose!();`, libc's blocking calls park green threads, in unmodified crates and C libraries: see [interpose](docs::interpose). With `runtime::interpose!(threads);` threads of `std::thread` are green threads: see [threads](docs::threads) |
 //! | `stream` | receivers, tickers and signals as a `Stream` of the crate `futures-core` |
 //! | `perfetto` | traces are also written as Perfetto reads them: see [traces](docs::trace) |
 //! | `dump-stacks` | dumps show the stack of each parked closure, on Linux on x86-64 and 64-bit Arm; see [dumps](docs::dumps) |

@@ -208,7 +208,7 @@ pub(crate) struct ColdFields {
 // `task`, `drives`, `masked`, `keeps` and `rare` belong to the spawner, then to the G's M or the holder of
 // its list. `payload` does too, until `Life::complete` passes it to the join handle. `joiner` belongs to the
 // join handle or, if `complete` found a waiter, to the G. `origin` changes only while the G has no reference
-// (`begin`, `forget`).
+// (`begin`, `forget`), or keeps what other threads may read (`keep_stack`, `rename`).
 unsafe impl Sync for G {}
 
 impl G {

@@ -89,7 +89,7 @@ const BOUNDS: &[Bounds] = &[
         circle_of_rooms: 5,
         circle_in_room: 13,
         circle_with_methods: 5,
-        features: 115,
+        features: 116,
     },
 ];
 

@@ -32,6 +32,9 @@
 //! pool of workers, which has an `mpsc::Receiver` behind a `Mutex` of std's, [may wait for
 //! ever](#channels-of-std).
 //!
+//! With the line **`runtime::interpose!(threads);`** the threads of `std::thread::spawn`, and `main`, are
+//! green threads, too: the page [`threads`](super::threads).
+//!
 //! Interposition is young: read the [hazards](#hazards) first. It has an effect on Linux with glibc, on x86-64
 //! and AArch64. (It has been run on x86-64.) Elsewhere it does nothing. Without it such calls block their OS
 //! thread, which is [rescued](super::blocking).
@@ -49,7 +52,7 @@
 //! | `epoll_wait` | the events; it keeps its OS thread, as in [`blocking`](crate::blocking), because reactors such as tokio's have a context in thread-locals |
 //! | `nanosleep` `clock_nanosleep` `usleep` `sleep` `thrd_sleep` | the time |
 //! | `getaddrinfo` | runs in [`blocking`](crate::blocking), because its inner calls are glibc's own: each look-up takes an OS thread, at most [`blocking_threads`](crate::Builder::blocking_threads) at once. An address as text takes none |
-//! | `syscall`, of it only `futex` as std uses it | [locks of std](#locks-of-std) |
+//! | `syscall`, of it only `futex` as std and `parking_lot` use it | [locks of std](#locks-of-std) |
 //! | `close` `close_range` `closefrom` `dup2` `dup3` | nothing; they end the waits for each descriptor that is closed or replaced |
 //!
 //! C code that is compiled with `_FORTIFY_SOURCE` calls `__read_chk`, `__recv_chk`, `__recvfrom_chk`,
@@ -136,8 +139,9 @@
 //!   threads on one OS thread are the same owner to them. Do not hold one across a call that parks. A
 //!   `MutexGuard` of std's must not be held across a call that [moves](super::moving) its green thread; a
 //!   caught call does not move it.
-//! - `parking_lot`'s own locks, and those of pthread, block the OS thread. Do not hold such a lock across a
-//!   caught call.
+//! - Locks of pthread block the OS thread, and so do those of `parking_lot`, unless the closure has
+//!   [thread-locals of its own](#with-thread-locals-of-its-own). Do not hold such a lock across a caught
+//!   call.
 //!
 //! # Channels of std
 //!
@@ -180,7 +184,8 @@
 //! - a caught call resumes on any OS thread, and a green thread that computes on the first one does not delay
 //!   it;
 //! - a wait in std's `park`, in its `recv`, in `crossbeam-channel`, takes no OS thread, and no message is
-//!   passed over.
+//!   passed over;
+//! - a wait for a lock or a condition of `parking_lot` parks.
 //!
 //! # What is not caught
 //!
@@ -190,8 +195,8 @@
 //!
 //! - System calls without libc: the crate `rustix`, Go code. Static linking of the calls inside libc.
 //! - glibc's own inner calls: `FILE*`, name look-ups, `system`, `popen`.
-//! - Locks, conditions and barriers of pthread and of C11 (`mtx_lock`, `cnd_wait`), locks of `parking_lot`,
-//!   joins of OS threads; `sem_wait`, `sem_timedwait`, `sem_clockwait`.
+//! - Locks, conditions and barriers of pthread and of C11 (`mtx_lock`, `cnd_wait`), locks of `parking_lot`
+//!   (but see above), joins of OS threads; `sem_wait`, `sem_timedwait`, `sem_clockwait`.
 //! - Locks of files: `flock`, `lockf`, `fcntl` with `F_SETLKW` or `F_OFD_SETLKW`. Those of `lockf` and
 //!   `F_SETLKW` belong to the process, so they do not keep green threads apart.
 //! - Queues of messages and semaphores of the system: `msgrcv`, `msgsnd`, `mq_receive`, `mq_send`, `semop`.

@@ -1,22 +1,27 @@
 //! `futex`, as libc's `syscall` makes it (`crate::syscall`): std's locks wait by it.
 //!
 //! std waits by `FUTEX_WAIT_BITSET` with an absolute time of the monotonic clock, and wakes by `FUTEX_WAKE`;
-//! both are private to the process. Other operations on the same words are not expected. `parking_lot` waits
-//! by `FUTEX_WAIT`: its waiters are the kernel's, because its state belongs to the OS thread.
+//! both are private to the process. Other operations on the same words are not expected.
+//!
+//! `parking_lot` waits by `FUTEX_WAIT`, with a span of time. What it knows of a waiter is in thread-locals.
+//! So such a wait parks only a closure with thread-locals of its own; else the kernel has the waiter. The
+//! runtime's own locks are those of `parking_lot`, too: a wait for one is always the kernel's.
 
 use std::ffi::{c_int, c_long};
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use libc::timespec;
+use sched::foreign;
 use sched::std_word::{self as word, WordWait};
 use timers::clock;
 
-use super::poll::duration;
-use super::raw::syscall6;
+use super::poll::{duration, timespec_of};
+use super::raw::{call, syscall6};
 use super::{error, finish};
 
 const WAIT: c_int = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG;
+const PLAIN_WAIT: c_int = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
 const WAKE: c_int = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
 const WAKE_BITSET: c_int = libc::FUTEX_WAKE_BITSET | libc::FUTEX_PRIVATE_FLAG;
 
@@ -39,12 +44,11 @@ pub(crate) unsafe extern "C" fn futex(
     let result = match operation as c_int {
         WAIT if bits == u32::MAX => {
             // SAFETY: the caller's word and time.
-            match unsafe { wait(address, value as u32, time) } {
-                WordWait::Woken => 0,
-                WordWait::TimedOut => error(libc::ETIMEDOUT),
-                WordWait::Changed => error(libc::EAGAIN),
-                WordWait::System => system(value),
-            }
+            unsafe { wait(address, value as u32, time, until) }.unwrap_or_else(|| system(value))
+        }
+        PLAIN_WAIT if foreign::is_thread_of_its_own() => {
+            // SAFETY: the caller's word and time.
+            unsafe { wait(address, value as u32, time, clock::after) }.unwrap_or_else(|| system(value))
         }
         // Green threads wait with all bits. What is no number of waiters, the kernel judges.
         WAKE => wake(address, value, system),
@@ -61,26 +65,57 @@ fn wake(address: usize, most: usize, system: impl Fn(usize) -> isize) -> isize {
     }
 }
 
-/// Waits for the word as far as the kernel need not. A word or a time that is none is the kernel's to judge.
+/// Waits for the word and returns the result of the call, or returns `None` where the kernel is to wait. A
+/// word or a time that is none is the kernel's to judge. `until` converts the time to the runtime's clock.
 ///
 /// # Safety
-/// `address` and `time` are those of `FUTEX_WAIT_BITSET`.
-unsafe fn wait(address: usize, expected: u32, time: usize) -> WordWait {
+/// `address` and `time` are those of the system call.
+unsafe fn wait(
+    address: usize,
+    expected: u32,
+    time: usize,
+    until: impl FnOnce(Duration) -> u64,
+) -> Option<isize> {
     let word = std::ptr::with_exposed_provenance_mut::<u32>(address);
     if word.is_null() || !word.is_aligned() {
-        return WordWait::System;
+        return None;
     }
     // SAFETY: the caller's pointer.
     let until = match unsafe { std::ptr::with_exposed_provenance::<timespec>(time).as_ref() } {
         None => clock::NEVER,
-        Some(time) => match duration(time) {
-            Some(time) => until(time),
-            None => return WordWait::System,
-        },
+        Some(time) => until(duration(time)?),
     };
     // SAFETY: the caller's word, which it keeps while it waits. Other threads change it by atomic operations
     // only.
-    word::wait(unsafe { AtomicU32::from_ptr(word) }, expected, until)
+    match word::wait(unsafe { AtomicU32::from_ptr(word) }, expected, until) {
+        WordWait::Woken => Some(0),
+        WordWait::TimedOut => Some(error(libc::ETIMEDOUT)),
+        WordWait::Changed => Some(error(libc::EAGAIN)),
+        WordWait::System => None,
+    }
+}
+
+/// Waits while `word` is `expected`, until a wake-up or until `until` on the runtime's clock; may return
+/// early. Leaves `errno` alone. *Runs on: any thread.*
+pub(super) fn wait_while(word: &AtomicU32, expected: u32, until: u64) {
+    if word::wait(word, expected, until) != WordWait::System {
+        return;
+    }
+    let left = Duration::from_nanos(until.saturating_sub(clock::now()));
+    let time = (until != clock::NEVER).then(|| timespec_of(left));
+    let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the kernel reads the word and the time.
+    unsafe { call!(libc::SYS_futex, word.as_ptr(), PLAIN_WAIT, expected, time) };
+}
+
+/// Wakes all that wait for `word`. Leaves `errno` alone. *Runs on: any thread.*
+pub(super) fn wake_all(word: &AtomicU32) {
+    let address = word.as_ptr();
+    let all = c_int::MAX as usize;
+    // SAFETY: the kernel uses the address alone.
+    word::wake(address.expose_provenance(), all, |most| unsafe {
+        call!(libc::SYS_futex, address, WAKE, most)
+    });
 }
 
 /// Returns the time `time` of the system's monotonic clock on the runtime's clock, or a little later.

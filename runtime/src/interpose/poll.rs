@@ -270,6 +270,7 @@ fn duration_of_timeval(time: &timeval) -> Option<Duration> {
     Duration::from_secs(u64::try_from(time.tv_sec).ok()?).checked_add(Duration::from_micros(micros))
 }
 
-fn timespec_of(time: Duration) -> timespec {
+/// The opposite of [`duration`].
+pub(super) fn timespec_of(time: Duration) -> timespec {
     timespec { tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX) as _, tv_nsec: time.subsec_nanos() as _ }
 }

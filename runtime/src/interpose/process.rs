@@ -24,7 +24,8 @@ use super::raw::call;
 /// The process that runs green threads.
 static OWN: AtomicI32 = AtomicI32::new(0);
 
-fn id() -> c_int {
+/// Returns the number of this process.
+pub(super) fn id() -> c_int {
     // SAFETY: the call has no argument.
     unsafe { call!(libc::SYS_getpid) as c_int }
 }

@@ -8,7 +8,7 @@ use std::thread as os;
 use std::time::Duration;
 
 use sched::sync::Mutex;
-use sched::{Around, Config, MAX_PROCS, Monitor, Sched, SpawnStacks};
+use sched::{Around, Config, MAX_PROCS, Monitor, Sched, SpawnStacks, starting};
 
 use super::{Runtime, environment, trace};
 use crate::bounded;
@@ -741,6 +741,15 @@ impl StartAtFirstUse for DefaultRuntime {
     fn start_at_first_use() -> io::Result<bool> {
         start_default(Builder::new())
     }
+
+    fn start_for_threads(stack_bytes: usize) -> io::Result<bool> {
+        if environment::threads_are_green()? == Some(false) {
+            return Ok(false);
+        }
+        let asked = environment::bytes("RUNTIME_STACK_SIZE", sched::ALLOWED_STACK_BYTES)?;
+        let builder = Builder::new().stack_size(asked.unwrap_or(stack_bytes));
+        start_default(builder.thread_locals(ThreadLocals::OfGreenThread))
+    }
 }
 
 /// Starts the default runtime with the settings of `builder`, unless it is there. Returns `true` if this call
@@ -789,7 +798,9 @@ fn no_thread(error: io::Error) -> io::Error {
 
 fn start_sysmon(sched: &Arc<Sched>, name: &str) -> io::Result<os::JoinHandle<()>> {
     let sched = Arc::clone(sched);
-    os::Builder::new().name(format!("{name}-sysmon")).spawn(move || sysmon::run(&Monitor::new(sched)))
+    starting::start(os::Builder::new().name(format!("{name}-sysmon")), move || {
+        sysmon::run(&Monitor::new(sched))
+    })
 }
 
 /// Returns the default number of Ps.

@@ -69,6 +69,15 @@ pub(super) fn switch(name: &str) -> io::Result<Option<bool>> {
     })
 }
 
+/// Reads `RUNTIME_THREADS`. Returns `true` if the program's threads are to be green threads.
+pub(super) fn threads_are_green() -> io::Result<Option<bool>> {
+    read("RUNTIME_THREADS", "green or os", |value| match value {
+        "green" => Some(true),
+        "os" => Some(false),
+        _ => None,
+    })
+}
+
 /// Reads a name of [`Migration`].
 pub(super) fn migration(name: &str) -> io::Result<Option<Migration>> {
     read(name, "anytime or before-start", |value| match value {

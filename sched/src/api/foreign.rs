@@ -22,11 +22,12 @@ use crate::g::wait::{Cancel, Decision, Outcome};
 use crate::g::why::Why;
 use crate::g::{GRef, Ticket};
 use crate::m::OwnM;
+pub use crate::m::bounds::{own_stack, set_of_other};
 use crate::m::current::{current_g, on_m};
 use crate::run::sched::Sched;
 use crate::run::wake;
 use crate::stack::coro::Coro;
-use crate::sync::unpaused;
+use crate::sync::{hold, unpaused};
 use crate::sys::{fork, preempt};
 
 /// The case of a wait that ended because its descriptor was closed.
@@ -54,6 +55,13 @@ pub enum End {
 #[inline]
 pub fn is_user_code() -> bool {
     on_m(|m| m.runs_user_code()).unwrap_or(false)
+}
+
+/// Returns `true` if the code of a closure runs here that has thread-locals of its own, outside of the
+/// runtime and of its locks. So whatever names the caller by its thread belongs to the closure, and a call
+/// that blocks may park.
+pub fn is_thread_of_its_own() -> bool {
+    is_user_code() && current_g().is_some_and(may_move) && !hold::of_this_thread(hold::Holds::is_any)
 }
 
 /// Returns the signal by which the runtime interrupts its OS threads; `None` if the program has an action of

@@ -62,6 +62,12 @@ impl GHandle {
         self.0.name()
     }
 
+    /// Gives the thread another name. *Runs on: one thread at a time for each green thread, which has been
+    /// spawned.*
+    pub fn rename(&self, name: &str) {
+        self.0.origin.rename(name);
+    }
+
     /// Returns where the thread was spawned.
     pub fn place(&self) -> Option<&'static Location<'static>> {
         self.0.place()

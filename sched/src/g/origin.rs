@@ -32,6 +32,10 @@ struct Named {
     has_name: bool,
     /// The return addresses on the stack of the spawner; null if they are not kept.
     stack: AtomicPtr<Box<[usize]>>,
+    /// The word before this one, if it led to a `Named`: other threads may still read that. Null otherwise.
+    previous: *mut (),
+    /// How many names there were before.
+    renames: u8,
 }
 
 impl Drop for Named {
@@ -40,6 +44,10 @@ impl Drop for Named {
         if !stack.is_null() {
             // SAFETY: `kept` made the pointer from a box, and only this field has it.
             drop(unsafe { Box::from_raw(stack) });
+        }
+        if !self.previous.is_null() {
+            // SAFETY: the word led to a box, and since `rename` only this field does.
+            drop(unsafe { Named::from_word(self.previous) });
         }
     }
 }
@@ -53,6 +61,15 @@ impl Named {
     /// Returns the address of a box with this value, with the bit `NAMED`.
     fn into_word(self) -> *mut () {
         Box::into_raw(Box::new(self)).map_addr(|a| a | NAMED).cast()
+    }
+
+    /// Returns the box of a word.
+    ///
+    /// # Safety
+    /// `into_word` has returned the word, and no thread uses it any more.
+    unsafe fn from_word(word: *mut ()) -> Box<Named> {
+        // SAFETY: this contract.
+        unsafe { Box::from_raw(word.map_addr(|a| a & !NAMED).cast::<Named>()) }
     }
 }
 
@@ -75,7 +92,10 @@ impl Origin {
     pub(crate) fn begin(&self, place: &'static Location<'static>, name: Option<Box<str>>, parent: u64) {
         let word = match name {
             None => ptr::from_ref(place).cast_mut().cast(),
-            Some(name) => Named { place, name, has_name: true, stack: AtomicPtr::default() }.into_word(),
+            Some(name) => {
+                let (stack, previous) = (AtomicPtr::default(), ptr::null_mut());
+                Named { place, name, has_name: true, stack, previous, renames: 0 }.into_word()
+            }
         };
         // Relaxed, both: `Life::begin` publishes them.
         self.word.store(word, Ordering::Relaxed);
@@ -89,13 +109,34 @@ impl Origin {
             // Release: publishes the stack; pairs with the Acquire in `stack`. It was null.
             (Some(named), _) => named.stack.store(kept(stack), Ordering::Release),
             (None, Some(place)) => {
-                let named = Named { place, name: Box::default(), has_name: false, stack: kept(stack).into() };
+                let (name, stack, previous) = (Box::default(), kept(stack).into(), ptr::null_mut());
+                let named = Named { place, name, has_name: false, stack, previous, renames: 0 };
                 // Release: publishes the box; pairs with the Acquire in `word`. A thread that has read the
                 // old word has the place itself.
                 self.word.store(named.into_word(), Ordering::Release);
             }
             (None, None) => {}
         }
+    }
+
+    /// Gives the G another name, which is not empty. The old name is kept until `forget`, because other
+    /// threads may read it. After 255 names the last one stays. *Runs on: a holder of a reference, one at a
+    /// time, after `keep_stack`.*
+    #[allow(dead_code, reason = "only programs of which all threads are green rename one")]
+    pub(crate) fn rename(&self, name: &str) {
+        let (Some(place), old) = (self.place(), self.word()) else { return };
+        let renames = self.named().map_or(0, |named| named.renames);
+        if self.name() == Some(name) || renames == u8::MAX {
+            return;
+        }
+        // A copy: the old box keeps its own stack.
+        let stack = self.stack();
+        let stack = if stack.is_empty() { ptr::null_mut() } else { kept(stack.into()) };
+        let previous = if old.addr() & NAMED == 0 { ptr::null_mut() } else { old };
+        let (name, stack, renames) = (name.into(), stack.into(), renames + 1);
+        let named = Named { place, name, has_name: true, stack, previous, renames };
+        // Release: publishes the box; pairs with the Acquire in `word`.
+        self.word.store(named.into_word(), Ordering::Release);
     }
 
     /// Drops the name and the stack. *Runs on: the thread that gave the last reference to the G up.*
@@ -105,7 +146,7 @@ impl Origin {
         if word.addr() & NAMED != 0 {
             // SAFETY: `begin` made the pointer from a box. Only this word leads to the box, and no thread has
             // a reference into it: the caller has given up the last reference to the G.
-            let named = unsafe { Box::from_raw(word.map_addr(|a| a & !NAMED).cast::<Named>()) };
+            let named = unsafe { Named::from_word(word) };
             // Relaxed: the pool of Gs publishes it.
             self.word.store(ptr::from_ref(named.place).cast_mut().cast(), Ordering::Relaxed);
         }
@@ -168,6 +209,25 @@ mod tests {
             assert_eq!(origin.parent().unwrap_or(0), parent);
             origin.forget();
             assert_eq!((origin.place(), origin.name()), (Some(here), None));
+        }
+    }
+
+    #[test]
+    fn the_last_name_holds_and_the_stack_stays() {
+        let (origin, here) = (Origin::new(), Location::caller());
+        for (first, stack) in [(None, &[][..]), (Some("first"), &[][..]), (None, &[1, 2][..])] {
+            origin.begin(here, first.map(Box::from), 0);
+            if !stack.is_empty() {
+                origin.keep_stack(stack.into());
+            }
+            let old = origin.name();
+            for name in ["second", "second", "third"] {
+                origin.rename(name);
+                assert_eq!((origin.place(), origin.name(), origin.stack()), (Some(here), Some(name), stack));
+            }
+            assert_eq!(old, first, "a reader may still have the first name");
+            origin.forget();
+            assert_eq!((origin.place(), origin.name(), origin.stack()), (Some(here), None, &[][..]));
         }
     }
 

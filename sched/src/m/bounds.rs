@@ -11,6 +11,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::current::on_m;
@@ -21,6 +22,24 @@ type Getattr = unsafe extern "C" fn(libc::pthread_t, *mut libc::pthread_attr_t) 
 
 /// libc's function: 0 before the first question.
 static OF_LIBC: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns the stack of a green thread that is not the caller, by the name that pthread functions have for
+/// it. Returns `None` for the name of an OS thread.
+pub(crate) type OfOther = fn(libc::pthread_t) -> Option<Answer>;
+
+/// What is known of the stack of a green thread: its lowest address and its size, or an error number.
+pub(crate) type Answer = Result<(usize, usize), c_int>;
+
+/// The function of `set_of_other`.
+static OF_OTHER: OnceLock<OfOther> = OnceLock::new();
+
+/// Sets the function that is asked for the stacks of other green threads: only a program of which all threads
+/// are green has names for these.
+#[allow(dead_code, unreachable_pub, reason = "exported for interposition")]
+pub fn set_of_other(ask: OfOther) {
+    // The first function stays.
+    let _set = OF_OTHER.set(ask);
+}
 
 /// libc's `pthread_getattr_np`. Of a green thread that asks for itself, and has thread-locals of its own, it
 /// tells the stack of the green thread, without its guard.
@@ -37,11 +56,14 @@ pub(crate) unsafe extern "C" fn pthread_getattr_np(
         && tls::is_own()
         && let Some((lowest, bytes)) = own_stack()
     {
-        // SAFETY: the caller's attributes, which the first call makes; the second only notes the addresses.
-        return unsafe {
-            libc::pthread_attr_init(attr);
-            libc::pthread_attr_setstack(attr, std::ptr::with_exposed_provenance_mut(lowest), bytes)
-        };
+        // SAFETY: the caller's attributes.
+        return unsafe { answer(attr, lowest, bytes) };
+    }
+    match OF_OTHER.get().and_then(|ask| ask(thread)) {
+        // SAFETY: as above.
+        Some(Ok((lowest, bytes))) => return unsafe { answer(attr, lowest, bytes) },
+        Some(Err(error)) => return error,
+        None => {}
     }
     match of_libc() {
         // SAFETY: the caller's arguments.
@@ -50,10 +72,23 @@ pub(crate) unsafe extern "C" fn pthread_getattr_np(
     }
 }
 
+/// Makes the attributes of a stack.
+///
+/// # Safety
+/// `attr` is a place for attributes.
+unsafe fn answer(attr: *mut libc::pthread_attr_t, lowest: usize, bytes: usize) -> c_int {
+    // SAFETY: this contract. The first call makes the attributes; the second only notes the addresses.
+    unsafe {
+        libc::pthread_attr_init(attr);
+        libc::pthread_attr_setstack(attr, std::ptr::with_exposed_provenance_mut(lowest), bytes)
+    }
+}
+
 /// Returns the lowest address and the size of the stack of the running closure, if it has thread-locals of
 /// its own.
 #[inline(never)]
-fn own_stack() -> Option<(usize, usize)> {
+#[allow(unreachable_pub, reason = "exported for interposition")]
+pub fn own_stack() -> Option<(usize, usize)> {
     let g = on_m(|m| m.running_or_hooked()).flatten()?;
     // SAFETY: a running G has its coroutine, which this thread alone uses.
     unsafe { Coro::block_of(g).is_some() }.then(|| unsafe { (*g.coro()).stack() })

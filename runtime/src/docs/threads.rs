@@ -1,0 +1,135 @@
+//! Your program as it is: the line `runtime::interpose!(threads);` (feature `interpose`). The threads of
+//! `std::thread::spawn` are green threads, in your code and in crates that know nothing of this runtime.
+//!
+//! ```standalone_crate
+//! use std::io::{Read, Write};
+//! use std::net::{TcpListener, TcpStream};
+//! use std::thread;
+//!
+#![cfg_attr(feature = "interpose", doc = "runtime::interpose!(threads); // The only line of this crate's.\n")]
+//! fn main() -> std::io::Result<()> {
+//!     let listener = TcpListener::bind("127.0.0.1:0")?;
+//!     let address = listener.local_addr()?;
+//!     thread::spawn(move || {
+//!         for stream in listener.incoming() {
+//!             thread::spawn(move || serve(stream?));
+//!         }
+//!         std::io::Result::Ok(())
+//!     });
+//!     // A thousand clients: a few OS threads run these, and as many threads of the server.
+//!     let client = move || ask(TcpStream::connect(address)?);
+//!     let clients: Vec<_> = (0..1000).map(|_| thread::spawn(client)).collect();
+//!     clients.into_iter().try_for_each(|client| client.join().unwrap())
+//! }
+//!
+//! fn serve(mut stream: TcpStream) -> std::io::Result<()> {
+//!     let mut byte = [0];
+//!     stream.read_exact(&mut byte)?;
+//!     stream.write_all(&byte)
+//! }
+//!
+//! fn ask(mut stream: TcpStream) -> std::io::Result<()> {
+//!     stream.write_all(b"?")?;
+//!     stream.read_exact(&mut [0])
+//! }
+//! ```
+//!
+//! The line stands once, in the final program, outside of functions, in the place of
+//! `runtime::interpose!();`. It catches what [`interpose`](super::interpose) catches, and the functions
+//! below. `main` itself runs as a green thread of the default runtime, whose closures have [thread-locals of
+//! their own](super::moving#thread-locals-of-its-own), also with `RUNTIME_THREAD_LOCALS=os`. The program
+//! needs no [`block_on`](crate::block_on) and no attribute, but may use all of this crate: a thread of std's
+//! and one of [`spawn`](crate::spawn()) are the same kind of thread. The other [settings](super::settings)
+//! are those of the environment.
+//!
+//! **`RUNTIME_THREADS=os`** starts the same program with OS threads, to compare. `RUNTIME_THREADS=green` is
+//! the default. With `os` the line is no more than `runtime::interpose!();`.
+//!
+//! **Where it works:** Linux on x86-64 with glibc, linked dynamically: [where thread-locals of its own
+//! exist](super::moving#where-thread-locals-of-its-own-exist). Elsewhere on Linux with glibc, and where a
+//! trial of such thread-locals fails, the program says so on stderr and runs with OS threads. On other
+//! systems the line does nothing.
+//!
+//! # What becomes a green thread
+//!
+//! What the code of a green thread starts, by `pthread_create`: so does std, C++'s `std::thread`, and most
+//! libraries. It lives in the default runtime, which ends with the process only. These stay OS threads:
+//!
+//! - the threads of this crate;
+//! - what a plain OS thread starts;
+//! - threads of C11 (`thrd_create`), and those that libc starts for itself (`SIGEV_THREAD`, `getaddrinfo_a`).
+//!
+//! # What each call does
+//!
+//! A `pthread_t` of an OS thread always goes to libc. For a green thread:
+//!
+//! | call | what it does |
+//! | --- | --- |
+//! | `pthread_create` | starts it, with [the attributes' stack and detach state](#attributes) |
+//! | `pthread_join` | parks the caller, or waits in the kernel on an OS thread |
+//! | `pthread_tryjoin_np` | as libc's |
+//! | `pthread_timedjoin_np` `pthread_clockjoin_np` | as `pthread_join` |
+//! | `pthread_detach` | as libc's |
+//! | `pthread_exit` | unwinds to the thread's first function, by a panic that no hook sees |
+//! | `pthread_self` `pthread_equal` | its own name, the same on each OS thread |
+//! | `pthread_setname_np` `pthread_getname_np` | its own name, which [dumps](super::dumps) show |
+//! | `pthread_getattr_np` | its stack, also of another thread; `EAGAIN` if it has not begun |
+//! | `pthread_kill` | the signal 0, and any to itself; another one's: `ENOTSUP` |
+//! | `pthread_sigqueue` | the signal 0; all else is `ENOTSUP` |
+//! | `pthread_cancel` | `ENOTSUP` |
+//! | `pthread_getschedparam` | `SCHED_OTHER` with the priority 0 |
+//! | `pthread_setschedparam` `pthread_setschedprio` | these; all else is `ENOTSUP` |
+//! | `pthread_getaffinity_np` | all processors of the process |
+//! | `pthread_setaffinity_np` | these; a set without one of them is `ENOTSUP` |
+//! | `pthread_getcpuclockid` | `ENOENT` |
+//! | `sched_yield` | lets other green threads run |
+//! | `__libc_start_main` | runs `main` as a green thread |
+//!
+//! - When a join returns, the destructors of thread-locals and keys have run. It returns `EDEADLK` to the
+//!   thread itself, and `EINVAL` if the thread is detached or another one joins it. A detach returns `EINVAL`
+//!   in the same cases.
+//! - After `pthread_exit` of `main`, the process ends with the last green thread of this kind, with the
+//!   code 0.
+//! - A new thread has the name of the thread that starts it, as with OS threads, but dumps do not show that.
+//!   Dumps show 255 names of one thread one after the other, and then the last of these.
+//!
+//! ## Attributes
+//!
+//! A stack has the size of the attributes, and at least the runtime's: 2 MiB, or `RUNTIME_STACK_SIZE`. It is
+//! address space, of which only the used pages take memory. `main` has a stack of the size of
+//! `RLIMIT_STACK`, or of 8 MiB if that is no limit. These attributes are ignored: a stack of the caller's,
+//! the size of the guard, scheduling, affinity, the signal mask.
+//!
+//! std's locks, conditions, channels, `park` and scopes wait as the page [`interpose`](super::interpose)
+//! says: no wait takes an OS thread. Those of `parking_lot`, `crossbeam-channel` and rayon neither.
+//!
+//! `main`'s return, `exit`, `abort` and a panic of `main` end the process as ever, while other threads run.
+//!
+//! # What differs
+//!
+//! - **The kernel's view.** `gettid`, `/proc/self/task`, `prctl(PR_SET_NAME)`, `sched_setaffinity` and
+//!   `setpriority` of "this thread", `ptrace`: these are the OS thread's, and it changes. The page
+//!   [`os_thread`](super::os_thread) has the list. A panic's message has the number of the OS thread.
+//! - **Signal masks** stay with the OS thread. Do not block a signal in one thread to wait for it there: use
+//!   [`thread::pin`](crate::thread::pin), a `signalfd`, or [`signal`](crate::signal).
+//! - **Thread-locals that constructors have set**, before `main`, belong to the process's first OS thread.
+//!   `main` does not see these values.
+//! - **Locks of pthread** (`pthread_mutex_lock`, `pthread_cond_wait`, `sem_wait`) of C and C++ code block
+//!   the OS thread, which is [rescued](super::blocking). So do the other calls that [are not
+//!   caught](super::interpose#what-is-not-caught): a program with many threads in these has as many OS
+//!   threads as without the line. An OS thread of std's or C's that is joined is waited for so, too.
+//! - **C's handlers of `pthread_cleanup_push`** do not run in `pthread_exit`, unless the code was compiled
+//!   with `-fexceptions`. With the feature `panic-abort` and `panic = "abort"` in the profile, `pthread_exit`
+//!   aborts.
+//! - **An overflow of a stack** ends the process with this crate's report, which has the thread's name.
+//! - **Threads that compute** are [preempted](super::glossary#rescue) after 10 ms if others wait. Threads
+//!   that wait for each other by spinning go on, but slowly: call `std::hint::spin_loop` and `yield_now` there.
+//! - **[`#[runtime::main]`](macro@crate::main) and [`build_global`](crate::Builder::build_global)** find the
+//!   default runtime started, which is an error. A program with the line has a plain `main`.
+//! - **Deadlocks are not reported** by a panic, because a program of OS threads may wait for a signal for
+//!   ever. `RUNTIME_DEADLOCK` finds them.
+//! - **Sanitizers and Valgrind** have OS threads: see the table of [where it
+//!   works](super::moving#where-thread-locals-of-its-own-exist).
+//!
+//! The repository's `tests/crates/threads` runs programs of std, of rayon, crossbeam-channel and parking_lot
+//! with green threads and with OS threads, and compares what they print.

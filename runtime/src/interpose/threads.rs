@@ -1,0 +1,45 @@
+//! Threads of pthread that are green threads, in a program with the line `runtime::interpose!(threads)`. The
+//! page [`docs::threads`](crate::docs::threads) says what users see.
+//!
+//! ```text
+//!   __libc_start_main ──RUNTIME_THREADS=os, or no blocks──> libc's: all are OS threads
+//!        └─> main is a green thread ──pthread_create──> green threads
+//! ```
+//!
+//! - `start.rs`: `__libc_start_main`, and the decision for the process.
+//! - `record.rs`: the record that a `pthread_t` of a green thread leads to.
+//! - `create.rs`: `pthread_create`, `pthread_exit`, and what a green thread does at its begin and end.
+//! - `join.rs`: `pthread_join` and its kin, `pthread_detach`.
+//! - `names.rs`: `pthread_self`, `pthread_setname_np`, `pthread_getname_np`.
+//! - `attributes.rs`: what an OS thread can do and a green thread cannot: signals, cancellation, scheduling.
+//! - `yields.rs`: `sched_yield`.
+//!
+//! What starts in user code becomes a green thread. The runtime's own threads stay OS threads, and so do
+//! those that an OS thread starts. A `pthread_t` of an OS thread goes to libc's function, one of a green
+//! thread never does. Closures of [`spawn`](crate::spawn()) are no threads of pthread: to themselves they
+//! have the name of their block of thread-locals, which no other function here knows.
+
+pub(crate) mod attributes;
+pub(crate) mod create;
+pub(crate) mod join;
+pub(crate) mod names;
+mod record;
+pub(crate) mod start;
+pub(crate) mod yields;
+
+/// Declares libc's function of a name: a function that returns it.
+macro_rules! real {
+    ($($name:ident: $type:ty;)*) => {$(
+        fn $name() -> $type {
+            static REAL: sched::Real = sched::Real::new(
+                match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                    Ok(name) => name,
+                    Err(_) => unreachable!(),
+                },
+            );
+            // SAFETY: libc's function of this name has this type.
+            unsafe { std::mem::transmute::<*mut std::ffi::c_void, $type>(REAL.get()) }
+        }
+    )*};
+}
+use real;

@@ -1,0 +1,205 @@
+//! What an OS thread can do, and a green thread cannot: signals of its own, cancellation by pthread, a place
+//! in the kernel's scheduler. A call for an OS thread goes to libc. For a green thread it does what is
+//! possible, and returns an error otherwise.
+
+use std::ffi::{c_int, c_void};
+use std::ptr;
+
+use libc::{clockid_t, cpu_set_t, pthread_t, sched_param};
+
+use super::record::Record;
+use super::{create, real};
+use crate::interpose::process;
+use crate::interpose::raw::call;
+
+real! {
+    pthread_kill: unsafe extern "C" fn(pthread_t, c_int) -> c_int;
+    pthread_sigqueue: unsafe extern "C" fn(pthread_t, c_int, *mut c_void) -> c_int;
+    pthread_cancel: unsafe extern "C" fn(pthread_t) -> c_int;
+    pthread_setschedparam: unsafe extern "C" fn(pthread_t, c_int, *const sched_param) -> c_int;
+    pthread_getschedparam: unsafe extern "C" fn(pthread_t, *mut c_int, *mut sched_param) -> c_int;
+    pthread_setschedprio: unsafe extern "C" fn(pthread_t, c_int) -> c_int;
+    pthread_setaffinity_np: unsafe extern "C" fn(pthread_t, usize, *const cpu_set_t) -> c_int;
+    pthread_getaffinity_np: unsafe extern "C" fn(pthread_t, usize, *mut cpu_set_t) -> c_int;
+    pthread_getcpuclockid: unsafe extern "C" fn(pthread_t, *mut clockid_t) -> c_int;
+}
+
+/// libc's `pthread_kill`. A green thread may send a signal to itself, and may ask with the signal 0 whether
+/// another one lives. Any other signal to another green thread is `ENOTSUP`.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C" fn kill(thread: pthread_t, signal: c_int) -> c_int {
+    // SAFETY: the caller's arguments.
+    match unsafe { Record::of(thread) } {
+        Some(record) => signal_green(record, signal, || {
+            // SAFETY: the call has no pointers.
+            unsafe { call!(libc::SYS_tgkill, process::id(), own_os_thread(), signal) }
+        }),
+        // SAFETY: the caller's arguments.
+        None => unsafe { pthread_kill()(thread, signal) },
+    }
+}
+
+/// libc's `pthread_sigqueue`: as `pthread_kill`, but the signal of a green thread to itself is `ENOTSUP`,
+/// too.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C" fn sigqueue(thread: pthread_t, signal: c_int, value: *mut c_void) -> c_int {
+    // SAFETY: the caller's arguments.
+    match unsafe { Record::of(thread) } {
+        Some(record) => signal_green(record, signal, || -(libc::ENOTSUP as isize)),
+        // SAFETY: the caller's arguments.
+        None => unsafe { pthread_sigqueue()(thread, signal, value) },
+    }
+}
+
+fn signal_green(record: &Record, signal: c_int, to_itself: impl FnOnce() -> isize) -> c_int {
+    let is_own = create::own().is_some_and(|own| ptr::eq(own, record));
+    match signal {
+        _ if record.is_over() => libc::ESRCH,
+        0 => 0,
+        // A signal to this OS thread arrives before the call returns, so it is the green thread's.
+        _ if is_own => -to_itself() as c_int,
+        _ => libc::ENOTSUP,
+    }
+}
+
+fn own_os_thread() -> c_int {
+    // SAFETY: the call has no arguments.
+    unsafe { call!(libc::SYS_gettid) as c_int }
+}
+
+/// libc's `pthread_cancel`: `ENOTSUP` for a green thread.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C" fn cancel(thread: pthread_t) -> c_int {
+    // SAFETY: the caller's argument.
+    match unsafe { Record::of(thread) } {
+        Some(_) => libc::ENOTSUP,
+        // SAFETY: as above.
+        None => unsafe { pthread_cancel()(thread) },
+    }
+}
+
+/// libc's `pthread_setschedparam`. A green thread has `SCHED_OTHER`, and all else is `ENOTSUP`.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C" fn set_policy(
+    thread: pthread_t,
+    policy: c_int,
+    parameters: *const sched_param,
+) -> c_int {
+    // SAFETY: the caller's arguments.
+    unsafe {
+        match Record::of(thread) {
+            Some(_) => only(policy == libc::SCHED_OTHER && (*parameters).sched_priority == 0),
+            None => pthread_setschedparam()(thread, policy, parameters),
+        }
+    }
+}
+
+/// libc's `pthread_getschedparam`.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C" fn policy(
+    thread: pthread_t,
+    policy: *mut c_int,
+    parameters: *mut sched_param,
+) -> c_int {
+    // SAFETY: the caller's arguments.
+    unsafe {
+        if Record::of(thread).is_none() {
+            return pthread_getschedparam()(thread, policy, parameters);
+        }
+        policy.write(libc::SCHED_OTHER);
+        parameters.write(sched_param { sched_priority: 0 });
+    }
+    0
+}
+
+/// libc's `pthread_setschedprio`. A green thread has the priority 0, and all else is `ENOTSUP`.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C" fn set_priority(thread: pthread_t, priority: c_int) -> c_int {
+    // SAFETY: the caller's arguments.
+    match unsafe { Record::of(thread) } {
+        Some(_) => only(priority == 0),
+        // SAFETY: as above.
+        None => unsafe { pthread_setschedprio()(thread, priority) },
+    }
+}
+
+/// libc's `pthread_setaffinity_np`. A green thread may run on all processors of the process. A set that
+/// leaves one of these out is `ENOTSUP`.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C" fn set_affinity(thread: pthread_t, bytes: usize, set: *const cpu_set_t) -> c_int {
+    // SAFETY: the caller's arguments.
+    if unsafe { Record::of(thread) }.is_none() {
+        // SAFETY: as above.
+        return unsafe { pthread_setaffinity_np()(thread, bytes, set) };
+    }
+    let mut all = vec![0_u8; bytes];
+    // SAFETY: the vector has this size, of which the kernel fills a part.
+    match unsafe { processors(bytes, all.as_mut_ptr().cast()) } {
+        0 => {
+            // SAFETY: the caller's set has this size.
+            let set = unsafe { std::slice::from_raw_parts(set.cast::<u8>(), bytes) };
+            only(all.iter().zip(set).all(|(all, set)| all & !set == 0))
+        }
+        error => error,
+    }
+}
+
+/// libc's `pthread_getaffinity_np`: all processors of the process, for a green thread.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C" fn affinity(thread: pthread_t, bytes: usize, set: *mut cpu_set_t) -> c_int {
+    // SAFETY: the caller's arguments.
+    unsafe {
+        match Record::of(thread) {
+            Some(_) => processors(bytes, set),
+            None => pthread_getaffinity_np()(thread, bytes, set),
+        }
+    }
+}
+
+/// Writes the processors of the process's first thread, and zeroes behind them. Returns an error number.
+///
+/// # Safety
+/// `set` is a place for `bytes` bytes.
+unsafe fn processors(bytes: usize, set: *mut cpu_set_t) -> c_int {
+    // SAFETY: this contract; the kernel returns how many bytes it has written.
+    unsafe {
+        let written = call!(libc::SYS_sched_getaffinity, process::id(), bytes, set);
+        let Ok(written) = usize::try_from(written) else { return -written as c_int };
+        set.cast::<u8>().add(written).write_bytes(0, bytes - written);
+    }
+    0
+}
+
+/// libc's `pthread_getcpuclockid`: `ENOENT` for a green thread, which has no clock of its processor time.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C" fn cpu_clock(thread: pthread_t, clock: *mut clockid_t) -> c_int {
+    // SAFETY: the caller's arguments.
+    match unsafe { Record::of(thread) } {
+        Some(_) => libc::ENOENT,
+        // SAFETY: as above.
+        None => unsafe { pthread_getcpuclockid()(thread, clock) },
+    }
+}
+
+/// Returns success if what is asked for holds for green threads.
+fn only(holds: bool) -> c_int {
+    if holds { 0 } else { libc::ENOTSUP }
+}

@@ -1,0 +1,214 @@
+//! `pthread_create`, `pthread_exit`, and the life of a green thread of pthread.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
+use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{io, process};
+
+use libc::{pthread_attr_t, pthread_t};
+use sched::spawn::{Spec, Where};
+use sched::{After, Cancelled, foreign, starting};
+
+use super::record::{Record, Reference};
+use super::{names, real, start};
+use crate::default::default_sched;
+use crate::interpose::futex;
+
+/// The function of a thread. `pthread_exit` unwinds through it.
+type Start = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
+
+real! {
+    pthread_create: unsafe extern "C" fn(*mut pthread_t, *const pthread_attr_t, Start, *mut c_void) -> c_int;
+    pthread_exit: unsafe extern "C-unwind" fn(*mut c_void) -> !;
+}
+
+unsafe extern "C" {
+    fn pthread_attr_getdetachstate(attr: *const pthread_attr_t, state: *mut c_int) -> c_int;
+}
+
+thread_local! {
+    /// The record of the green thread with these thread-locals; null on OS threads and in other closures.
+    static OWN: Cell<*const Record> = const { Cell::new(ptr::null()) };
+}
+
+/// The green threads of pthread that have not ended, with the first one.
+static LIVE: AtomicU32 = AtomicU32::new(0);
+
+/// libc's `pthread_create`: starts a green thread in user code.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C" fn create(
+    thread: *mut pthread_t,
+    attr: *const pthread_attr_t,
+    start: Start,
+    argument: *mut c_void,
+) -> c_int {
+    if !start::are_green() || !foreign::is_user_code() || starting::starts_own() {
+        // SAFETY: the caller's arguments.
+        return unsafe { pthread_create()(thread, attr, start, argument) };
+    }
+    // SAFETY: the caller's attributes.
+    let (stack_bytes, detached) = unsafe { asked(attr) };
+    let (record, argument) = (Reference::new(detached, names::inherited()), Argument(argument));
+    // The new thread may end before the next line, and free the record of a detached thread.
+    // SAFETY: the caller's place.
+    unsafe { thread.write(record.thread()) };
+    // SAFETY: the caller's function and argument.
+    match begin(&record, stack_bytes, move || unsafe { start(argument.get()) }) {
+        Ok(()) if detached => 0,
+        Ok(()) => {
+            record.into_handle();
+            0
+        }
+        Err(_) => libc::EAGAIN,
+    }
+}
+
+/// An argument, which goes to the thread that is started.
+struct Argument(*mut c_void);
+
+// SAFETY: the pointer means nothing here. The caller of `pthread_create` lets the thread have it.
+unsafe impl Send for Argument {}
+
+impl Argument {
+    fn get(self) -> *mut c_void {
+        self.0
+    }
+}
+
+/// Returns the size of the stack, and whether the thread is to be detached. Without attributes they are the
+/// process's.
+///
+/// # Safety
+/// `attr` is null or leads to attributes.
+unsafe fn asked(attr: *const pthread_attr_t) -> (usize, bool) {
+    let (mut bytes, mut state) = (0, 0);
+    let mut default = MaybeUninit::uninit();
+    // SAFETY: this contract; the first call makes the attributes.
+    unsafe {
+        let attr = if attr.is_null() {
+            libc::pthread_attr_init(default.as_mut_ptr());
+            default.as_ptr()
+        } else {
+            attr
+        };
+        libc::pthread_attr_getstacksize(attr, &raw mut bytes);
+        pthread_attr_getdetachstate(attr, &raw mut state);
+    }
+    (bytes, state == libc::PTHREAD_CREATE_DETACHED)
+}
+
+/// Starts a green thread of the default runtime with this record, which runs `run`.
+pub(super) fn begin(
+    record: &Reference,
+    stack_bytes: usize,
+    run: impl FnOnce() -> *mut c_void + Send + 'static,
+) -> io::Result<()> {
+    let sched = default_sched()?;
+    let stack_bytes = (stack_bytes > sched.config().stack_bytes).then_some(stack_bytes);
+    let spec = Spec { name: None, stack_bytes, place: Location::caller() };
+    let (own, ends) = (record.clone(), Ends(record.clone()));
+    // Relaxed: the count leads to no other data. The new thread is counted before it can end.
+    LIVE.fetch_add(1, Ordering::Relaxed);
+    let started = crate::spawn::start::spawn_then(Where::In(sched), spec, move || live(&own, run), ends);
+    match started {
+        Ok(join) => {
+            record.set_handle(join.thread().clone());
+            Ok(())
+        }
+        Err(error) => {
+            count_end();
+            Err(error)
+        }
+    }
+}
+
+/// Runs the thread. *Runs on: the green thread.*
+fn live(record: &Record, run: impl FnOnce() -> *mut c_void) {
+    set_own(record);
+    if let Some(stack) = foreign::own_stack() {
+        record.set_stack(stack);
+    }
+    record.set_result(match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(result) => result,
+        Err(payload) => match payload.downcast::<Exit>() {
+            Ok(exit) => exit.0,
+            // The code has called `cancel` of this crate.
+            Err(payload) if payload.is::<Cancelled>() => ptr::null_mut(),
+            Err(_) => {
+                eprintln!("runtime: a panic leaves the first function of a thread");
+                process::abort();
+            }
+        },
+    });
+}
+
+/// The end of a thread, after the destructors of its thread-locals and keys.
+struct Ends(Reference);
+
+impl After for Ends {
+    fn ended(self, _panicked: bool) {
+        self.0.end();
+        count_end();
+    }
+}
+
+fn count_end() {
+    // Relaxed: as in `begin`.
+    if LIVE.fetch_sub(1, Ordering::Relaxed) == 1 {
+        futex::wake_all(&LIVE);
+    }
+}
+
+/// Waits until no green thread of pthread is left. *Runs on: the first OS thread.*
+pub(super) fn wait_for_all() {
+    loop {
+        match LIVE.load(Ordering::Relaxed) {
+            0 => return,
+            live => futex::wait_while(&LIVE, live, timers::clock::NEVER),
+        }
+    }
+}
+
+/// Never inlined, as `own`: the caller may be on another OS thread at each call.
+#[inline(never)]
+fn set_own(record: &Record) {
+    OWN.set(record);
+}
+
+/// Returns the record of the calling thread, if that is a green thread of pthread.
+pub(super) fn own<'r>() -> Option<&'r Record> {
+    // SAFETY: the record is that of the running thread, which has a reference until its end. Its
+    // thread-locals are made anew after it.
+    unsafe { own_pointer().as_ref() }
+}
+
+#[inline(never)]
+fn own_pointer() -> *const Record {
+    OWN.get()
+}
+
+/// What a thread unwinds with in `pthread_exit`: its result.
+struct Exit(*mut c_void);
+
+// SAFETY: as for `Argument`.
+unsafe impl Send for Exit {}
+
+/// libc's `pthread_exit`: unwinds a green thread to its first function.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C-unwind" fn exit(result: *mut c_void) -> ! {
+    match own() {
+        Some(record) => {
+            record.exits();
+            resume_unwind(Box::new(Exit(result)))
+        }
+        // SAFETY: the caller's argument.
+        None => unsafe { pthread_exit()(result) },
+    }
+}

@@ -1,0 +1,85 @@
+//! Which thread is meant: `pthread_self`, `pthread_setname_np`, `pthread_getname_np`, and the stack that
+//! `pthread_getattr_np` asks for.
+
+use std::ffi::{CStr, c_char, c_int};
+
+use libc::pthread_t;
+
+use super::record::{NAME, Record};
+use super::{create, real};
+use crate::interpose::raw::call;
+
+real! {
+    pthread_self: unsafe extern "C" fn() -> pthread_t;
+    pthread_setname_np: unsafe extern "C" fn(pthread_t, *const c_char) -> c_int;
+    pthread_getname_np: unsafe extern "C" fn(pthread_t, *mut c_char, usize) -> c_int;
+}
+
+/// libc's `pthread_self`: that of a green thread leads to its record.
+///
+/// # Safety
+/// As libc's, which has no requirements.
+pub unsafe extern "C" fn current() -> pthread_t {
+    // SAFETY: libc's function has no requirements.
+    create::own().map_or_else(|| unsafe { pthread_self()() }, Record::thread)
+}
+
+/// libc's `pthread_setname_np`. Dumps show the name of a green thread; its OS thread keeps its own.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C" fn set_name(thread: pthread_t, name: *const c_char) -> c_int {
+    // SAFETY: the caller's arguments.
+    let Some(record) = (unsafe { Record::of(thread) }) else {
+        // SAFETY: as above.
+        return unsafe { pthread_setname_np()(thread, name) };
+    };
+    // SAFETY: as above.
+    let bytes = unsafe { CStr::from_ptr(name) }.to_bytes();
+    if bytes.len() >= NAME {
+        return libc::ERANGE;
+    }
+    let mut name = [0; NAME];
+    name[..bytes.len()].copy_from_slice(bytes);
+    record.set_name(name);
+    0
+}
+
+/// libc's `pthread_getname_np`.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C" fn get_name(thread: pthread_t, place: *mut c_char, bytes: usize) -> c_int {
+    // SAFETY: the caller's arguments.
+    let Some(record) = (unsafe { Record::of(thread) }) else {
+        // SAFETY: as above.
+        return unsafe { pthread_getname_np()(thread, place, bytes) };
+    };
+    if bytes < NAME {
+        return libc::ERANGE;
+    }
+    // SAFETY: the caller's place has room for a name.
+    unsafe { place.cast::<[u8; NAME]>().write(record.name()) };
+    0
+}
+
+/// Returns the name that a new thread has from the caller, as the kernel gives it.
+pub(super) fn inherited() -> [u8; NAME] {
+    create::own().map_or_else(of_os_thread, Record::name)
+}
+
+/// Returns the name of this OS thread.
+pub(super) fn of_os_thread() -> [u8; NAME] {
+    let mut name = [0; NAME];
+    // SAFETY: the kernel writes at most these bytes.
+    unsafe { call!(libc::SYS_prctl, libc::PR_GET_NAME, name.as_mut_ptr()) };
+    name
+}
+
+/// Returns the stack of a green thread, for `pthread_getattr_np`.
+pub(super) fn stack_of(thread: pthread_t) -> Option<Result<(usize, usize), c_int>> {
+    // SAFETY: `pthread_getattr_np` has the requirement for its thread.
+    let record = unsafe { Record::of(thread) }?;
+    // A thread that has not begun has no stack yet.
+    Some(record.stack().ok_or(libc::EAGAIN))
+}

@@ -1,0 +1,263 @@
+//! The record of a green thread, which its `pthread_t` leads to.
+//!
+//! A `pthread_t` of glibc leads to a record that begins with its own address. Here the record begins with a
+//! mark, which is the address of nothing. So each function can tell the two kinds of threads apart.
+//!
+//! ```text
+//!   the green thread                     a joiner                       references
+//!   begin                                                               2: the thread's, the handle's
+//!   run, leave the result
+//!   destructors of thread-locals         RUNNING -> AWAITED, wait
+//!   state = ENDED, wake the waiters
+//!   drop the thread's reference          sees ENDED, takes the result
+//!                                        drop the handle's reference    0: freed
+//! ```
+//!
+//! One thread uses the handle: it joins or detaches. `claim` says which, so that a second join or detach of a
+//! live thread is refused. The order of the result and the end: the thread writes the result before its
+//! `ENDED` (Release), and a joiner reads it after it has seen `ENDED` (Acquire).
+
+use std::ffi::c_void;
+use std::ops::Deref;
+use std::ptr::{self, NonNull};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
+
+use libc::pthread_t;
+use sched::GHandle;
+use sched::sync::Mutex;
+
+use crate::interpose::futex;
+
+/// Begins each record. No address: it is not canonical.
+const MARK: usize = 0x6772_6565_6e74_6872;
+
+/// The values of `state`.
+const RUNNING: u32 = 0;
+/// Runs, and a joiner waits.
+const AWAITED: u32 = 1;
+const ENDED: u32 = 2;
+
+/// The values of `claim`.
+const FREE: u32 = 0;
+const JOINING: u32 = 1;
+const DETACHED: u32 = 2;
+
+/// The bytes of a name, with the zero at its end, as the kernel has it.
+pub(super) const NAME: usize = 16;
+
+/// The record of one green thread.
+#[repr(C)]
+pub(super) struct Record {
+    mark: usize,
+    references: AtomicUsize,
+    state: AtomicU32,
+    claim: AtomicU32,
+    /// The thread has called `pthread_exit`.
+    exited: AtomicBool,
+    result: AtomicPtr<c_void>,
+    /// The lowest address and the size of its stack, once it has begun.
+    stack: OnceLock<(usize, usize)>,
+    about: Mutex<About>,
+}
+
+/// What a thread may change of another one.
+struct About {
+    name: [u8; NAME],
+    /// The name was set, and is not that of the thread that has started this one.
+    is_named: bool,
+    /// Shows the name in dumps. Missing until the green thread has been started.
+    handle: Option<GHandle>,
+}
+
+impl Record {
+    /// Returns the record that `thread` leads to; `None` if that is an OS thread.
+    ///
+    /// # Safety
+    /// `thread` is null, or a thread that has not ended, or was neither joined nor detached. The record is
+    /// used only as long as that holds.
+    pub(super) unsafe fn of<'r>(thread: pthread_t) -> Option<&'r Record> {
+        let record = ptr::with_exposed_provenance::<Record>(thread as usize);
+        // SAFETY: this contract. The first word of either kind of record never changes.
+        let is_green = !record.is_null() && unsafe { (*record).mark } == MARK;
+        // SAFETY: the mark says that this is a record, and the contract that it is alive.
+        is_green.then(|| unsafe { &*record })
+    }
+
+    /// Returns the name by which pthread functions know the thread.
+    pub(super) fn thread(&self) -> pthread_t {
+        ptr::from_ref(self).expose_provenance() as pthread_t
+    }
+
+    /// Returns `true` if the thread has ended.
+    pub(super) fn is_over(&self) -> bool {
+        // Acquire: pairs with the Release in `end`.
+        self.state.load(Ordering::Acquire) == ENDED
+    }
+
+    /// Waits until the thread has ended, or until `until` on the runtime's clock. Returns `false` if the time
+    /// was up first. *Runs on: any thread.*
+    pub(super) fn wait(&self, until: u64) -> bool {
+        loop {
+            // Acquire, both: pair with the Release in `end`.
+            match self.state.compare_exchange(RUNNING, AWAITED, Ordering::Acquire, Ordering::Acquire) {
+                Err(ENDED) => return true,
+                _ if timers::clock::now() >= until => return false,
+                _ => futex::wait_while(&self.state, AWAITED, until),
+            }
+        }
+    }
+
+    /// Records the end, after the destructors of the thread-locals. *Runs on: the thread.*
+    pub(super) fn end(&self) {
+        // Release: pairs with the Acquire of `is_over` and `wait`.
+        if self.state.swap(ENDED, Ordering::Release) == AWAITED {
+            futex::wake_all(&self.state);
+        }
+    }
+
+    /// Leaves the result. *Runs on: the thread, before its end.*
+    pub(super) fn set_result(&self, result: *mut c_void) {
+        // Relaxed: `end` publishes it.
+        self.result.store(result, Ordering::Relaxed);
+    }
+
+    /// Returns the result. *Runs on: a thread that has seen the end.*
+    pub(super) fn result(&self) -> *mut c_void {
+        // Relaxed: the caller has seen the end.
+        self.result.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the thread has called `pthread_exit`. *Runs on: the thread.*
+    pub(super) fn exits(&self) {
+        // Relaxed: `end` publishes it.
+        self.exited.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns `true` if the thread has called `pthread_exit`. *Runs on: a thread that has seen the end.*
+    pub(super) fn has_exited(&self) -> bool {
+        // Relaxed: the caller has seen the end.
+        self.exited.load(Ordering::Relaxed)
+    }
+
+    /// Claims the handle for a join. Returns `false` if the thread is detached or being joined.
+    pub(super) fn begin_join(&self) -> bool {
+        // Relaxed, here and in the next two: the word alone decides, and publishes nothing.
+        self.claim.compare_exchange(FREE, JOINING, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Gives the claim of a join up, in which the time was up.
+    pub(super) fn give_up_join(&self) {
+        self.claim.store(FREE, Ordering::Relaxed);
+    }
+
+    /// Claims the handle for a detach. Returns `false` if the thread is detached or being joined.
+    pub(super) fn begin_detach(&self) -> bool {
+        self.claim.compare_exchange(FREE, DETACHED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Notes the stack. *Runs on: the thread, at its begin.*
+    pub(super) fn set_stack(&self, stack: (usize, usize)) {
+        // The one place that sets it.
+        let _first = self.stack.set(stack);
+    }
+
+    /// Returns the lowest address and the size of the stack, if the thread has begun.
+    pub(super) fn stack(&self) -> Option<(usize, usize)> {
+        self.stack.get().copied()
+    }
+
+    /// Returns the name, with zeroes at its end.
+    pub(super) fn name(&self) -> [u8; NAME] {
+        self.about.lock().name
+    }
+
+    /// Sets the name, also in dumps.
+    pub(super) fn set_name(&self, name: [u8; NAME]) {
+        let mut about = self.about.lock();
+        (about.name, about.is_named) = (name, true);
+        about.show();
+    }
+
+    /// Notes the green thread, so that dumps show the name of its record.
+    pub(super) fn set_handle(&self, handle: GHandle) {
+        let mut about = self.about.lock();
+        about.handle = Some(handle);
+        // The thread may have set its name before.
+        about.show();
+    }
+}
+
+impl About {
+    fn show(&self) {
+        let length = self.name.iter().position(|&byte| byte == 0).unwrap_or(NAME);
+        if let Some(handle) = self.handle.as_ref().filter(|_| self.is_named && length > 0) {
+            // The lock lets one thread in at a time.
+            handle.rename(&String::from_utf8_lossy(&self.name[..length]));
+        }
+    }
+}
+
+/// A counted reference to a record.
+pub(super) struct Reference(NonNull<Record>);
+
+// SAFETY: the record is made of atomics and locks. `GHandle` and pointers to results belong to no thread.
+unsafe impl Send for Reference {}
+
+impl Reference {
+    /// Makes a record of a joinable or detached thread, with the name of the thread that starts it.
+    pub(super) fn new(detached: bool, name: [u8; NAME]) -> Reference {
+        let record = Box::new(Record {
+            mark: MARK,
+            references: AtomicUsize::new(1),
+            state: AtomicU32::new(RUNNING),
+            claim: AtomicU32::new(if detached { DETACHED } else { FREE }),
+            exited: AtomicBool::new(false),
+            result: AtomicPtr::default(),
+            stack: OnceLock::new(),
+            about: Mutex::new(About { name, is_named: false, handle: None }),
+        });
+        Reference(NonNull::from(Box::leak(record)))
+    }
+
+    /// Turns the reference into the handle of a joinable thread.
+    pub(super) fn into_handle(self) {
+        std::mem::forget(self);
+    }
+
+    /// Returns the handle's reference.
+    ///
+    /// # Safety
+    /// The caller has claimed the handle.
+    pub(super) unsafe fn of_handle(record: &Record) -> Reference {
+        Reference(NonNull::from(record))
+    }
+}
+
+impl Clone for Reference {
+    fn clone(&self) -> Reference {
+        // Relaxed: the caller has a reference.
+        self.references.fetch_add(1, Ordering::Relaxed);
+        Reference(self.0)
+    }
+}
+
+impl Drop for Reference {
+    fn drop(&mut self) {
+        // Release: pairs with the fence, so that the last one sees what the others have done.
+        if self.references.fetch_sub(1, Ordering::Release) == 1 {
+            fence(Ordering::Acquire);
+            // SAFETY: `new` has leaked the box, and this was the last reference.
+            drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+        }
+    }
+}
+
+impl Deref for Reference {
+    type Target = Record;
+
+    fn deref(&self) -> &Record {
+        // SAFETY: the reference is counted.
+        unsafe { self.0.as_ref() }
+    }
+}

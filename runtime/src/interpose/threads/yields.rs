@@ -1,0 +1,22 @@
+//! `sched_yield`, by which std's `yield_now` yields.
+
+use std::ffi::c_int;
+
+use sched::foreign;
+
+use super::start;
+use crate::interpose::finish;
+use crate::interpose::raw::call;
+
+/// libc's `sched_yield`: other green threads run first.
+///
+/// # Safety
+/// As libc's, which has no requirements.
+pub unsafe extern "C" fn sched_yield() -> c_int {
+    if start::are_green() && foreign::is_thread_of_its_own() {
+        sched::park::yield_now();
+        return 0;
+    }
+    // SAFETY: the call has no arguments.
+    finish(unsafe { call!(libc::SYS_sched_yield) }) as c_int
+}

@@ -1,0 +1,102 @@
+//! Each program prints the same with green threads and with OS threads, and ends in the same way.
+#![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::Output;
+
+use threads::{takes_few_os_threads, text};
+
+/// The programs.
+const OF_STD: &str = env!("CARGO_BIN_EXE_of-std");
+
+fn both(program: &str) -> [Output; 2] {
+    threads::both(OF_STD, program)
+}
+
+#[track_caller]
+fn prints(program: &str, expected: &str) -> [Output; 2] {
+    threads::prints(OF_STD, program, expected)
+}
+
+#[test]
+fn ten_thousand_threads_sleep() {
+    takes_few_os_threads(prints("sleepers", "49995000\nleaders: 1\n"), 1_000);
+}
+
+#[test]
+fn threads_start_threads() {
+    prints("nested", "leaves: 243\nOk(())\n");
+}
+
+#[test]
+fn waits_of_std() {
+    let expected = "mutex: 5000\ncondvar: 2000\ncondvar with a time-out: true\nrwlock: 1000\nbarrier: 20\n\
+        once: 3\nchannels: 998000\na channel with a time-out: [Err(Timeout), Err(Disconnected)]\npark: 1000\nscope: 11\n";
+    takes_few_os_threads(prints("waits", expected), 300);
+}
+
+#[test]
+fn a_thread_for_each_connection() {
+    takes_few_os_threads(prints("echo", "answers: 4000\n"), 300);
+}
+
+#[test]
+fn destructors_of_thread_locals_have_run_when_join_returns() {
+    prints("locals", "dropped 1001\nmain has 7\n");
+}
+
+#[test]
+fn panics_go_through_join() {
+    let [green, _] = both("panics");
+    let lines: Vec<_> = text(&green.stdout).lines().collect();
+    assert!(lines[0].starts_with("[number 0] 1 2 [number 3] 4 5 "), "{}", lines[0]);
+    assert_eq!(lines[1..], ["true true", "Some(\"a scoped thread panicked\")", "false"]);
+}
+
+#[test]
+fn names_ids_and_sizes() {
+    let expected = "Some(\"main\")\nSome(\"short\")\nSome(\"short\")\nSome(\"a name of more than fifteen bytes\")\n\
+        Some(\"a name of more than fifteen bytes\")\ntrue\n100 ids, with main's false\ntrue\nfalse\n";
+    prints("settings", expected);
+}
+
+#[test]
+fn stacks_are_as_deep_as_asked_for() {
+    prints("deep", "main: true\ndefault: true\n3 MiB: true\n16 MiB: true\n200 MiB: true\n");
+}
+
+#[test]
+fn an_overflow_is_reported_by_name() {
+    for (mode, output) in ["green", "os"].into_iter().zip(both("overflow")) {
+        assert_eq!(output.status.signal(), Some(6), "{mode}: {output:?}");
+        let report = text(&output.stderr);
+        assert!(report.contains("bottomless") && report.contains("overflow"), "{mode}: {report}");
+    }
+}
+
+#[test]
+fn exit_in_a_thread_ends_the_process() {
+    let [green, _] = both("exits");
+    assert_eq!((green.status.code(), text(&green.stdout)), (Some(7), "exits\n"));
+}
+
+#[test]
+fn the_return_of_main_ends_the_process() {
+    prints("returns", "returns\n");
+}
+
+#[test]
+fn a_panic_of_main_ends_the_process() {
+    for output in both("panic-of-main") {
+        assert_eq!(output.status.code(), Some(101), "{output:?}");
+        assert!(text(&output.stderr).contains("of main"), "{output:?}");
+    }
+}
+
+#[test]
+fn a_wrong_setting_ends_the_program() {
+    let output = threads::run(OF_STD, "nested", "purple");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let expected = "RUNTIME_THREADS is \"purple\": green or os is expected, or no such variable\n";
+    assert_eq!((text(&output.stdout), text(&output.stderr)), ("", expected));
+}
