@@ -32,11 +32,14 @@ pub fn run() {
             // Then the server has its thread, too.
             ask(&mut stream, 0);
             all_connected.wait();
+            // The threads are counted here.
+            all_connected.wait();
             (0..REQUESTS).map(|number| ask(&mut stream, number)).sum::<u32>()
         };
         let clients: Vec<_> = (0..CONNECTIONS).map(|_| scope.spawn(client)).collect();
         all_connected.wait();
         crate::report_os_threads();
+        all_connected.wait();
         clients.into_iter().map(|client| client.join().unwrap()).sum()
     });
     println!("answers: {answers}");
