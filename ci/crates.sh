@@ -3,7 +3,7 @@
 # crates and C code with the feature `interpose`, in a package of its own. The page runtime/src/docs/crates.rs lists the crates.
 # The package `locals` has crates that keep what belongs to a thread, in closures with thread-locals of their own.
 # The package `threads` has programs of std and crates that run with green threads and with OS threads, and print the same. The programs of
-# `benches/std-threads` run in small sizes.
+# `benches/std-threads` run in small sizes. The tests of `runtime/preload` run programs of Debian's packages with green threads.
 # The package `programs` has larger examples, whose tests run them with PostgreSQL and Redis.
 # The soak of `interpose` performs random operations of std on green threads, for SOAK_SECONDS (default 24).
 # LOAD_SECONDS is the duration of each load by wrk, h2load and tonic (default 1; there are eleven of them).
@@ -14,13 +14,14 @@ cd "$(dirname "$0")/../tests/crates"
 if [ "${1:-}" = --build ]; then
     cargo test --locked --no-run -p crates -p locals -p programs
     cargo test --locked --no-run -p interpose
-    cargo test --locked --no-run -p threads -p std-threads
+    cargo test --locked --no-run -p threads -p std-threads -p monochrome-preload
+    cargo build --locked --lib -p monochrome-preload
     exit
 fi
 [ $# = 0 ] || { echo "usage: ci/crates.sh [--build]" >&2; exit 2; }
 cargo test --locked -p crates -p locals -p programs
 cargo test --locked -p interpose
-cargo test --locked -p threads -p std-threads
+cargo test --locked -p threads -p std-threads -p monochrome-preload
 # The calls above have built these. `cargo run` would choose other features for their dependencies.
 built=${CARGO_TARGET_DIR:-target}/debug
 "$built/examples/web"

@@ -55,6 +55,10 @@ macro_rules! interpose {
     (threads) => {
         $crate::__interposed! { __threaded syscall = $crate::hooks::functions::numbered::interposed; }
     };
+    // The library of `runtime/preload`, which exports the names.
+    (preload) => {
+        $crate::__interposed! { __preloaded syscall = $crate::hooks::functions::numbered::interposed; }
+    };
     (sim) => {
         $crate::__interposed! { __simulated syscall = $crate::hooks::functions::numbered::both; }
     };
@@ -201,13 +205,33 @@ macro_rules! __simulated {
     };
 }
 
-/// Defines libc's names by which threads are green threads, with `more`.
+/// Defines libc's names by which threads are green threads in the program, with `more`.
 #[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __threaded {
     ($($more:tt)*) => {
-        $crate::__define! {
+        $crate::__with_threads! { __define $($more)* }
+    };
+}
+
+/// Exports libc's names by which threads are green threads from a library, with `more`.
+#[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __preloaded {
+    ($($more:tt)*) => {
+        $crate::__with_threads! { __export $($more)* }
+    };
+}
+
+/// Defines libc's names by which threads are green threads by the macro `define`, with `more`.
+#[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __with_threads {
+    ($define:ident $($more:tt)*) => {
+        $crate::$define! {
             __libc_start_main = $crate::hooks::functions::interposed::threads::of_libc;
             pthread_cancel = $crate::hooks::functions::interposed::threads::cancel;
             pthread_clockjoin_np = $crate::hooks::functions::interposed::threads::clock_join;
@@ -256,6 +280,30 @@ macro_rules! __define {
                     )*
                     $($name = sym $function,)*
                 );
+            }
+        };
+    };
+}
+
+/// Exports functions of libc from a library, each as a jump to a function of this crate. (Names that only
+/// assembly defines are not exported.)
+#[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __export {
+    ($($name:ident = $function:path;)*) => {
+        const _: () = {
+            mod hooks {
+                $(
+                    #[unsafe(naked)]
+                    #[unsafe(no_mangle)]
+                    pub unsafe extern "C" fn $name() {
+                        ::core::arch::naked_asm!(
+                            ::core::concat!($crate::__jump!(), " {function}"),
+                            function = sym $function,
+                        )
+                    }
+                )*
             }
         };
     };

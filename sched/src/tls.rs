@@ -49,7 +49,7 @@ mod block;
 #[path = "tls/absent.rs"]
 mod block;
 
-pub(crate) use block::{Block, check, is_own, under_home};
+pub(crate) use block::{Block, check, come_back, go_home, is_own, under_home};
 
 /// The thread-locals under which an M runs.
 pub(crate) struct Under {

@@ -50,6 +50,27 @@
 //! trial of such thread-locals fails, the program says so on stderr and runs with OS threads. On other
 //! systems the line does nothing.
 //!
+//! # A program that is there already
+//!
+//! A program that is linked dynamically with glibc need not be built anew, whatever its language. The
+//! repository's `runtime/preload` has a library for `LD_PRELOAD`, and a launcher:
+//!
+//! ```console
+//! $ cargo build --release --manifest-path runtime/preload/Cargo.toml
+//! $ RUNTIME_PROCS=4 tests/crates/target/release/monochrome run python3 server.py
+//! ```
+//!
+//! - The programs that the program starts have OS threads, unless `RUNTIME_CHILDREN=green` is set.
+//! - A program that brings another `malloc`, such as redis-server with jemalloc, says so and runs with OS
+//!   threads. The launcher refuses what is linked statically.
+//! - `ci/crates.sh` runs CPython, memcached, pigz, xz, zstd, sort and stress-ng so, and compares.
+//!
+//! # A child of `fork`
+//!
+//! It goes on with the thread that has forked, which is a plain OS thread there, and starts OS threads. Its
+//! end is that of the process, with the code that `main` returns, or 0. For closures of other runtimes see
+//! the page [`fork`](super::fork).
+//!
 //! # What becomes a green thread
 //!
 //! What the code of a green thread starts, by `pthread_create`: so does std, C++'s `std::thread`, and most

@@ -9,7 +9,7 @@ use crate::m::current::{leave_in_child, place};
 use crate::m::{bounds, fault};
 use crate::run::sched::{Config, Sched};
 use crate::stack::pool::Coros;
-use crate::sys::fork;
+use crate::sys::fork::{self, AtFork};
 use crate::tls;
 use crate::watch::{await_stacks, debugger};
 
@@ -28,7 +28,7 @@ impl Sched {
             bounds::link();
         }
         fork::check()?;
-        fork::watch(leave_in_child)?;
+        fork::watch(AT_FORK)?;
         let procs = config.procs;
         let coros = Coros::new(config.stack_bytes, config.own_locals)?;
         let sched = Sched::of(config, Netpoll::new()?, coros);
@@ -39,6 +39,16 @@ impl Sched {
         Ok(sched)
     }
 }
+
+/// A fork is made under the thread-locals of the OS thread: libc takes the caller's block for the thread that
+/// lives on in the child, and gives away the stacks of all others.
+const AT_FORK: AtFork = {
+    extern "C" fn in_child() {
+        tls::come_back();
+        leave_in_child();
+    }
+    AtFork { before: tls::go_home, in_parent: tls::come_back, in_child }
+};
 
 fn check(config: &Config) -> io::Result<()> {
     let invalid = |text: String| Err(io::Error::new(io::ErrorKind::InvalidInput, text));

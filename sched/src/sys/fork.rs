@@ -53,25 +53,39 @@ pub fn check_or_panic() {
     }
 }
 
-/// Makes each later child of this process call `in_child`, which must call [`begin_child`]. Only the first
-/// call registers its `in_child`. *Runs on: the maker of a runtime.*
+/// What a fork calls on the thread that forks.
+#[derive(Clone, Copy)]
+#[cfg_attr(not(unix), allow(dead_code))]
+pub(crate) struct AtFork {
+    /// Before the fork.
+    pub(crate) before: extern "C" fn(),
+    /// After it, in the parent.
+    pub(crate) in_parent: extern "C" fn(),
+    /// After it, in the child. It calls [`begin_child`].
+    pub(crate) in_child: extern "C" fn(),
+}
+
+/// Makes each later fork of this process call these functions. Only the first call registers its own. *Runs
+/// on: the maker of a runtime.*
 ///
 /// # Errors
-/// Fails if the system cannot register `in_child`.
-pub(crate) fn watch(in_child: extern "C" fn()) -> io::Result<()> {
+/// Fails if the system cannot register them.
+pub(crate) fn watch(at_fork: AtFork) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::sync::OnceLock;
         static WATCHED: OnceLock<libc::c_int> = OnceLock::new();
-        // SAFETY: `in_child` may run in a child: `current::leave_in_child` writes an atomic and a
-        // thread-local without a destructor.
-        let error = *WATCHED.get_or_init(|| unsafe { libc::pthread_atfork(None, None, Some(in_child)) });
+        let AtFork { before, in_parent, in_child } = at_fork;
+        // SAFETY: the functions of `run/start.rs` may run at a fork: they write atomics and thread-locals
+        // without a destructor, and set the base of thread-locals.
+        let error = *WATCHED
+            .get_or_init(|| unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) });
         if error != 0 {
             return Err(io::Error::from_raw_os_error(error));
         }
     }
     #[cfg(not(unix))]
-    let _ = in_child;
+    let _ = at_fork;
     Ok(())
 }
 

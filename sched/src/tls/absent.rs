@@ -18,6 +18,12 @@ pub(crate) fn is_own() -> bool {
     false
 }
 
+/// There is nothing to leave.
+pub(crate) extern "C" fn go_home() {}
+
+/// As `go_home`.
+pub(crate) extern "C" fn come_back() {}
+
 /// Calls `f` under the thread-locals of the OS thread.
 pub(crate) fn under_home(f: impl FnOnce()) {
     f();

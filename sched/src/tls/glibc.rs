@@ -132,6 +132,55 @@ pub(crate) fn under_home(f: impl FnOnce()) {
     }
 }
 
+thread_local! {
+    /// The base to which `come_back` goes; 0 for none.
+    static AWAY_FROM: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Goes from a block to the thread-locals of the OS thread, until `come_back`. Does nothing elsewhere. *Runs
+/// on: a closure under its own block, or any other thread. Neither unwinds nor switches stacks in between.*
+#[inline(never)]
+pub(crate) extern "C" fn go_home() {
+    let (own, home) = (base(), HOME.get());
+    if home == 0 {
+        return;
+    }
+    let layout = found();
+    // SAFETY: this thread has both blocks. What follows is not inlined. malloc's words are those of the
+    // thread, wherever it is.
+    unsafe {
+        layout.malloc.into_iter().for_each(|word| write(home, word, read(own, word)));
+        set_base(home);
+    }
+    set_away_from(own);
+}
+
+/// Undoes `go_home`.
+#[inline(never)]
+pub(crate) extern "C" fn come_back() {
+    let own = away_from();
+    if own == 0 {
+        return;
+    }
+    set_away_from(0);
+    let (layout, home) = (found(), base());
+    // SAFETY: as in `go_home`.
+    unsafe {
+        layout.malloc.into_iter().for_each(|word| write(own, word, read(home, word)));
+        set_base(own);
+    }
+}
+
+#[inline(never)]
+fn away_from() -> usize {
+    AWAY_FROM.get()
+}
+
+#[inline(never)]
+fn set_away_from(own: usize) {
+    AWAY_FROM.set(own);
+}
+
 impl Block {
     /// Returns how much memory a block needs that ends with a page. *Runs on: any thread, after `check` has
     /// succeeded.*

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use netpoll::raw::call;
 
 use super::libraries::{Image, Libraries};
-use super::symbols::{field, size, symbol};
+use super::symbols::{field, file_that_defines, size, symbol};
 use super::{
     ARCH_SET_FS, BY_INSTRUCTION, base, next_tid, offset_of_home, out_of_memory, read, set_base, write,
 };
@@ -143,6 +143,10 @@ impl Layout {
 
     /// Finds the words of libc's thread-locals that the first allocation of a thread changes.
     fn find_words_of_malloc(&mut self, of_libc: &Image) -> Result<(), String> {
+        // Before the trial: another malloc may keep pointers to the block.
+        if file_that_defines(c"malloc")? != file_that_defines(c"gnu_get_libc_version")? {
+            return Err(OTHER_MALLOC.into());
+        }
         let memory = Memory::of(self);
         // SAFETY: the memory is this block's until the end of the function.
         let (block, own) = (unsafe { self.new_block(memory.end()) }, base());
@@ -161,7 +165,7 @@ impl Layout {
             changed
         };
         if changed.is_empty() {
-            return Err("malloc is not that of the C library, but of another library, or of Valgrind".into());
+            return Err(OTHER_MALLOC.into());
         }
         let words = changed.len();
         self.malloc = changed.try_into().map_err(|_| {
@@ -470,6 +474,9 @@ impl Drop for Memory {
 
 /// libc's name for the locale of the process.
 const LC_GLOBAL_LOCALE: libc::locale_t = ptr::without_provenance_mut(usize::MAX);
+
+/// Why there are no blocks where `malloc` is another one.
+const OTHER_MALLOC: &str = "malloc is not that of the C library, but of another library, or of Valgrind";
 
 /// The first allocation of a block.
 #[inline(never)]

@@ -10,7 +10,7 @@ use std::{io, process};
 
 use libc::{pthread_attr_t, pthread_t};
 use sched::spawn::{Spec, Where};
-use sched::{After, Cancelled, foreign, starting};
+use sched::{After, Cancelled, foreign, fork, starting};
 
 use super::record::{Record, Reference};
 use super::{names, real, start};
@@ -145,6 +145,15 @@ fn live(record: &Record, run: impl FnOnce() -> *mut c_void) {
             }
         },
     });
+    end_if_forked(0);
+}
+
+/// Ends the process if it is a forked child: it has no other thread, so the end of this one is its end.
+pub(super) fn end_if_forked(code: c_int) {
+    if fork::is_forked() {
+        // SAFETY: the process has only this thread.
+        unsafe { libc::exit(code) }
+    }
 }
 
 /// The end of a thread, after the destructors of its thread-locals and keys.

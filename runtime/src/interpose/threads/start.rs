@@ -129,8 +129,12 @@ fn prepare() -> io::Result<bool> {
 /// As for `Arguments::call`.
 unsafe fn run_green(arguments: Arguments) -> c_int {
     let record = Reference::new(false, names::of_os_thread());
-    // SAFETY: this contract.
-    let main = move || ptr::without_provenance_mut(unsafe { arguments.call() } as usize);
+    let main = move || {
+        // SAFETY: this contract.
+        let code = unsafe { arguments.call() };
+        create::end_if_forked(code);
+        ptr::without_provenance_mut(code as usize)
+    };
     if let Err(error) = create::begin(&record, main_stack(), main) {
         eprintln!("no green thread for `main` could be started: {error}");
         return EXIT_FAILURE;

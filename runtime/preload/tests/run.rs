@@ -1,0 +1,235 @@
+//! Programs that are there already, by `monochrome run`.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Once;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const LAUNCHER: &str = env!("CARGO_BIN_EXE_monochrome");
+const PLAIN: &str = env!("CARGO_BIN_EXE_plain");
+const FORKS: &str = env!("CARGO_BIN_EXE_forks");
+
+/// Returns a command that runs the launcher with the library of this build, which `cargo test` does not
+/// build.
+fn launcher() -> Command {
+    static BUILT: Once = Once::new();
+    BUILT.call_once(|| {
+        let mut build = Command::new(env!("CARGO"));
+        build.args([
+            "build",
+            "--quiet",
+            "--locked",
+            "--lib",
+            "--manifest-path",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"),
+        ]);
+        build.args((!cfg!(debug_assertions)).then_some("--release"));
+        assert!(build.status().unwrap().success(), "the library cannot be built");
+    });
+    Command::new(LAUNCHER)
+}
+
+fn run(program: &str, args: &[&str], threads: &str) -> Output {
+    launcher().arg("run").arg(program).args(args).env("RUNTIME_THREADS", threads).output().unwrap()
+}
+
+/// Runs a program in both modes, which succeeds and prints the same. Returns what it has printed on stdout
+/// and, with green threads, on stderr.
+#[track_caller]
+fn same(program: &str, args: &[&str]) -> (Vec<u8>, String) {
+    let [green, os] = ["green", "os"].map(|threads| run(program, args, threads));
+    let errors = String::from_utf8_lossy(&green.stderr).into_owned();
+    assert!(green.status.success() && os.status.success(), "{program} {args:?}: {green:?}");
+    assert!(green.stdout == os.stdout, "{program} {args:?} prints other things: {errors}");
+    (green.stdout, errors)
+}
+
+/// Returns `false`, and says so, if the program is missing here. CI has all.
+fn has(program: &str) -> bool {
+    let folders = std::env::var_os("PATH").unwrap();
+    let there = std::env::split_paths(&folders).any(|folder| folder.join(program).is_file());
+    assert!(
+        there || std::env::var_os("CI").is_none_or(|ci| ci != "true"),
+        "{program} is missing: run ci/setup.sh"
+    );
+    if !there {
+        eprintln!("not tried: {program} is missing; ci/setup.sh installs it");
+    }
+    there
+}
+
+fn os_threads(errors: &str) -> usize {
+    let line = errors.lines().find_map(|line| line.strip_prefix("OS threads: "));
+    line.expect("a count of OS threads").parse().unwrap()
+}
+
+#[test]
+fn a_program_of_std() {
+    let (printed, errors) = same(PLAIN, &[]);
+    assert_eq!(String::from_utf8(printed).unwrap(), "44850 44850 44850\nchild: \"\"\n");
+    assert!(os_threads(&errors) < 60, "{errors}");
+    assert!(os_threads(&String::from_utf8_lossy(&run(PLAIN, &[], "os").stderr)) > 300);
+}
+
+#[test]
+fn children_are_as_ever_unless_they_are_asked_for() {
+    let run = |children: &str| {
+        let mut command = launcher();
+        let output = command.args(["run", PLAIN]).env("RUNTIME_CHILDREN", children).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(run("").contains("child: \"\""));
+    assert!(run("green").contains("libmonochrome_preload.so\""));
+}
+
+#[test]
+fn what_cannot_be_run_is_said() {
+    let fails = |args: &[&str], code, text: &str| {
+        let output = launcher().args(args).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{errors}");
+        assert!(errors.contains(text), "{errors}");
+    };
+    fails(&[], 2, "usage: monochrome run PROGRAM");
+    fails(&["walk", PLAIN], 2, "usage: monochrome run PROGRAM");
+    fails(&["run", "no-such-program"], 127, "no-such-program: there is no such program");
+    fails(&["run", "/etc/passwd"], 127, "/etc/passwd: ");
+}
+
+/// 200 threads of Python's interpreter: locks of pthread, conditions and semaphores.
+#[test]
+fn threads_of_python() {
+    let program = "
+import os, threading, queue, sys, time
+done, results, lock = queue.Queue(), [], threading.Lock()
+def work(i):
+    time.sleep(1)
+    with lock: results.append(i)
+    done.put(i * i)
+threads = [threading.Thread(target=work, args=(i,)) for i in range(200)]
+[t.start() for t in threads]
+time.sleep(0.3)
+print('OS threads:', len(os.listdir('/proc/self/task')), file=sys.stderr)
+[t.join() for t in threads]
+print(sum(done.get() for _ in threads), sorted(results) == list(range(200)))";
+    // Not by a script that a version manager has in its place.
+    let python = "/usr/bin/python3";
+    if has(python) {
+        let (printed, errors) = same(python, &["-c", program]);
+        assert_eq!(printed, b"2646700 True\n");
+        assert!(os_threads(&errors) < 60, "{errors}");
+    }
+}
+
+#[test]
+fn a_forked_child_starts_threads_and_returns_from_main() {
+    let (printed, _) = same(FORKS, &[]);
+    assert_eq!(printed, b"children: 7 8\n");
+}
+
+/// Compressors and a sort with threads: the same bytes come out.
+#[test]
+fn tools_with_threads() {
+    let input = Path::new(env!("CARGO_TARGET_TMPDIR")).join("input");
+    let lines: String =
+        (0..400_000_u64).map(|i| format!("{:016x}\n", i.wrapping_mul(0x9E37_79B9_7F4A_7C15))).collect();
+    std::fs::write(&input, &lines).unwrap();
+    let tools: [(&str, &[&str], bool); 4] = [
+        ("pigz", &["-p", "8", "-c", "-n"], true),
+        ("xz", &["-T", "8", "-c", "-1", "--block-size=500000"], true),
+        ("zstd", &["-T8", "-c", "-q", "-3"], true),
+        ("sort", &["--parallel=8", "-S", "2M"], false),
+    ];
+    for (program, args, packs) in tools.into_iter().filter(|(program, ..)| has(program)) {
+        let (output, _) = same(program, &[args, &[input.to_str().unwrap()]].concat());
+        if packs {
+            let packed = input.with_extension(program);
+            std::fs::write(&packed, output).unwrap();
+            let unpacked = Command::new(program)
+                .args(["-d", "-c"])
+                .stdin(std::fs::File::open(packed).unwrap())
+                .output()
+                .unwrap();
+            assert!(unpacked.stdout == lines.as_bytes(), "{program}: other bytes");
+        } else {
+            assert!(output.split(|&byte| byte == b'\n').is_sorted_by(|a, b| b.is_empty() || a <= b));
+        }
+    }
+}
+
+/// Threads of pthread in forked children, checked by stress-ng itself.
+#[test]
+fn stress_ng() {
+    if has("stress-ng") {
+        let args = ["--pthread", "2", "--pthread-ops", "1000", "--timeout", "60", "--verify"];
+        same_but_for_its_log("stress-ng", &args);
+    }
+}
+
+/// Runs a program in both modes, which succeeds.
+#[track_caller]
+fn same_but_for_its_log(program: &str, args: &[&str]) {
+    for threads in ["green", "os"] {
+        let output = run(program, args, threads);
+        assert!(output.status.success(), "{program} {args:?} with {threads} threads: {output:?}");
+    }
+}
+
+/// A server with threads of its own: memcached, with 20 clients.
+#[test]
+fn memcached() {
+    if !has("memcached") {
+        return;
+    }
+    for threads in ["green", "os"] {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut command = launcher();
+        command.args([
+            "run",
+            "memcached",
+            "-l",
+            "127.0.0.1",
+            "-t",
+            "4",
+            "-u",
+            "root",
+            "-p",
+            &port.to_string(),
+        ]);
+        let mut server = command.env("RUNTIME_THREADS", threads).spawn().unwrap();
+        let connect = || {
+            let end = Instant::now() + Duration::from_secs(20);
+            loop {
+                match TcpStream::connect(("127.0.0.1", port)) {
+                    Err(_) if Instant::now() < end => thread::sleep(Duration::from_millis(10)),
+                    connected => return connected.unwrap(),
+                }
+            }
+        };
+        let client = |number: usize| {
+            let (stream, mut line) = (connect(), String::new());
+            stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            let mut replies = BufReader::new(&stream);
+            for i in 0..100 {
+                let (key, value) = (format!("key-{number}-{i}"), format!("{:08}", number * i));
+                let mut reply = |request: &str| {
+                    (&stream).write_all(request.as_bytes()).unwrap();
+                    line.clear();
+                    replies.read_line(&mut line).unwrap();
+                    line.clone()
+                };
+                assert_eq!(reply(&format!("set {key} 0 0 8\r\n{value}\r\n")), "STORED\r\n");
+                assert_eq!(reply(&format!("get {key}\r\n")), format!("VALUE {key} 0 8\r\n"));
+                let mut rest = [0; 15];
+                replies.read_exact(&mut rest).unwrap();
+                assert_eq!(rest, *format!("{value}\r\nEND\r\n").as_bytes());
+            }
+        };
+        thread::scope(|scope| (0..20).for_each(|number| _ = scope.spawn(move || client(number))));
+        server.kill().unwrap();
+        server.wait().unwrap();
+    }
+}
