@@ -1,4 +1,4 @@
-//! Ends: of a runtime, and of a program whose threads all wait for each other.
+//! Ends: of a runtime, and of a program in which all threads wait for each other.
 
 pub(crate) mod block_on_calls;
 pub(crate) mod closing;

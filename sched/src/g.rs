@@ -177,7 +177,7 @@ const CONTEXTS: u8 = 4;
 const CLAIMS: u8 = 8;
 
 /// In `G::keeps`: the G may belong to a simulation (`run/simulation.rs`). Its yields and parks take the way
-/// of Gs that are kept, where the simulation is told. So other Gs pay nothing for simulations there.
+/// of Gs that are kept, which reports to the simulation. So other Gs pay nothing for simulations there.
 pub(crate) const SIMULATED: u8 = 16;
 
 /// In `G::waits_for`: the wait has a deadline.
@@ -339,8 +339,9 @@ impl G {
         unsafe { (*self.rare.get()).take() }
     }
 
-    /// Returns `true` if the G may move to another OS thread when it parks, and leaves nothing behind there:
-    /// it polls no future, is not pinned, claims no M, and has no contexts. *Runs on: the thread itself.*
+    /// Returns `true` if the G may move to another OS thread when it parks, and leaves nothing behind on its
+    /// present one. Such a G polls no future, is not pinned, claims no M, and has no contexts. *Runs on: the
+    /// thread itself.*
     #[inline]
     pub(crate) fn is_unkept(&self) -> bool {
         self.keeps.get() == 0
@@ -518,7 +519,7 @@ impl G {
         self.task.get().expect("a G that runs has a task")
     }
 
-    /// Returns the room for the task's state and result. `impl Sync for G` tells which thread may use it.
+    /// Returns the room for the task's state and result. `impl Sync for G` says which thread may use it.
     #[inline]
     pub(crate) fn payload(&self) -> *mut u64 {
         self.payload.get().cast()

@@ -185,7 +185,7 @@ pub(crate) fn wait_on<'l, T>(
     }
 }
 
-/// True in a model that runs with `BROKEN=name` in the environment: the transition of that name is then wrong
+/// True in a model that runs with `BROKEN=name` in the environment. The transition of that name is then wrong
 /// on purpose, and its model must fail. In every other build the compiler removes the wrong branch.
 macro_rules! broken {
     ($name:literal) => {{

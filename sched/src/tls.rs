@@ -1,9 +1,9 @@
 //! Thread-locals of its own for each closure: the block of thread-locals is switched together with the stack.
 //!
-//! The block of an OS thread has all its thread-locals: those of `std::thread_local!`, of C's `__thread`, and
-//! libc's own record of the thread with `errno` and the values of pthread's keys. A register of the
-//! processor, the *base*, says where the block is. Here each coroutine has a block, made by libc as for a new
-//! thread:
+//! The block of an OS thread has all its thread-locals. They come from `std::thread_local!`, from C's
+//! `__thread`, and from libc. libc's own record of the thread has `errno` and the values of pthread's keys. A
+//! register of the processor, the *base*, says where the block is. Here each coroutine has a block, made by
+//! libc as for a new thread:
 //!
 //! ```text
 //!   the M's base                          the base of the coroutine's block
@@ -18,8 +18,8 @@
 //! From one G straight to the next the M goes from block to block (`pass`; `run/with_locals.rs`).
 //!
 //! The closure may go on under another M: its block comes along, so everything that it knows of "its thread"
-//! holds. Rust's argument for `std::thread::spawn` holds for it, too: it has a block that no other code uses
-//! meanwhile.
+//! holds. Rust's argument for `std::thread::spawn` holds for it, too: no other code uses its block as long as
+//! it runs.
 //!
 //! - Between the two settings of a base and the switch of stacks nothing touches a thread-local.
 //! - Destructors run at the end of a closure, on its stack and under its block, before its join returns

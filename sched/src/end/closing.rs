@@ -1,9 +1,9 @@
-//! The protocol that ends a runtime: every G is counted and cancelled, new Gs are refused, and every M is
-//! told to end.
+//! The protocol that ends a runtime: every G is counted and cancelled, new Gs are refused, and every M gets
+//! the order to end.
 //!
 //! A G is counted before it can run: by the counters of its spawner's P, or here if the spawner has no P. The
 //! end of a G is counted in the same way. While the runtime closes, the closer cancels all Gs again and again
-//! until none lives. The closer then seals the runtime against spawns from outside, and tells the Ms to end:
+//! until none lives. The closer then seals the runtime against spawns from outside, and orders the Ms to end:
 //!
 //! ```text
 //!   a spawn from outside                          the closer
@@ -24,8 +24,8 @@
 //! This file and `p/counters.rs` fix the order of these steps: `then_check_exit`, `exit` and
 //! `count_and_queue` call the steps of their callers.
 //!
-//! A G that is spawned while the runtime closes is born cancelled. A spawn that just missed the flag is found
-//! by the closer's next look at the table of Gs, because the count says that a G lives.
+//! A G that is spawned while the runtime closes is born cancelled. A spawn may just miss the flag. The
+//! closer's next look at the table of Gs finds that G, because the count says that a G lives.
 
 use crossbeam_utils::CachePadded;
 
@@ -170,7 +170,7 @@ impl Closing {
         empty
     }
 
-    /// Tells all Ms to end, and then wakes the sleeping ones by `wake`. *Runs on: the closer.*
+    /// Orders all Ms to end, and then wakes the sleeping ones by `wake`. *Runs on: the closer.*
     pub(crate) fn exit(&self, wake: impl FnOnce()) {
         if broken!("closing_wakes_before_exit") {
             wake();

@@ -1,6 +1,6 @@
-//! Deadlock detection: finds that no green thread of the process can ever run again, and tells the callers of
-//! `block_on`. The search runs on the M that blocks in the netpoller, where it costs nothing. The search
-//! starts after that M has blocked for a while with nothing to wake it, while a plain thread is inside
+//! Deadlock detection: finds that no green thread of the process can ever run again, and reports that to the
+//! callers of `block_on`. The search runs on the M that blocks in the netpoller, where it costs nothing. The
+//! search starts after that M has blocked for a while with nothing to wake it, while a plain thread is inside
 //! `block_on`. On a deadlock the green threads that `block_on` waits for are cancelled, and `block_on` panics
 //! with the dump. (Go ends the process.)
 //!
@@ -13,10 +13,11 @@
 //!   another thread              parked, without a time-out, for something of a runtime's
 //! ```
 //!
-//! A thread in any other state might go on and wake a waiter: in a system call, `blocking`, a std lock, a
-//! sleep, a wait with a time-out. So these hide a deadlock: a green thread that is pinned or unwinds and
-//! takes its OS thread along when it parks; and any thread that a library has started. (An M that a G has
-//! claimed or reserved hides none: it sleeps like others, and `asleep/rest.rs` tells when.)
+//! A thread in any other state might go on and wake a waiter. Such states are a system call, `blocking`, a
+//! std lock, a sleep, and a wait with a time-out. So two kinds of threads hide a deadlock. One is a green
+//! thread that is pinned or unwinds, and takes its OS thread along when it parks. The other is any thread
+//! that a library has started. (An M that a G has claimed or reserved hides none: it sleeps like others, and
+//! `asleep/rest.rs` says when.)
 //!
 //! These looks do not happen at one moment. But a thread that runs leaves a trace. The tick of a P grows when
 //! the P is lent. A plain thread is counted when it parks and when it is woken. If the traces are equal
@@ -24,9 +25,9 @@
 //! runtime the queues are read before the Ps: a thread that took a G out of a queue has a P by then.
 //!
 //! In a process of Rust's test harness the main thread waits for the tests, and no test waits for the main
-//! thread. So that thread is left out while it is blocked (`set_in_test_harness`), unless it has ever waited
-//! for something of a runtime's: then it is a plain thread as any other. A test hides the deadlock of another
-//! test that runs beside, so the search goes on every second.
+//! thread. So the search leaves the main thread out while that thread is blocked (`set_in_test_harness`). If
+//! the main thread has ever waited for something of a runtime's, it is a plain thread as any other. A test
+//! hides the deadlock of another test that runs beside, so the search goes on every second.
 //!
 //! Only Linux lists the threads of a process; on other systems there is no report.
 
@@ -113,7 +114,7 @@ impl Sched {
     /// Leaves `report` for the callers of `block_on`, and cancels the green threads that they wait for.
     pub(crate) fn cancel_mains(&self, report: &Arc<str>) {
         for (g, id) in self.block_on_calls.tell(report) {
-            // Take a reference first: the G may end and be used again meanwhile.
+            // Take a reference first: without one the G may end here and be used again.
             if g.life.try_retain() {
                 if g.id() == id && g.wait.cancel() == Decision::Parked {
                     wake::ready(g);

@@ -68,8 +68,8 @@ impl Sched {
         self.wake_futures_elsewhere();
     }
 
-    /// Wakes futures that were moved to another runtime and whose timers are still in this one: each arms a
-    /// new timer there.
+    /// Wakes futures that were moved to another runtime, but have timers in this one: each arms a new timer
+    /// there.
     fn wake_futures_elsewhere(&self) {
         for p in self.ps() {
             let mut fire = |timer: TimerRef, seq, _now| {

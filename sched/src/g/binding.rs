@@ -3,8 +3,8 @@
 //! M. `m/binding.rs` writes the binding and that M.
 //!
 //! A dumper copies the stack of a G in a run queue. No M waits for that. By a mark in this word the dumper
-//! learns whether an M has resumed the G meanwhile. The M looks at the word before each resume in any case,
-//! so the mark costs nothing while no dump is taken:
+//! learns whether an M has resumed the G during the copy. The M looks at the word before each resume in any
+//! case, so the mark costs nothing while no dump is taken:
 //!
 //! ```text
 //!   the dumper                                  the M that has taken the G from a queue
@@ -44,9 +44,9 @@ const BLOCKING: u16 = 0b100;
 /// above (`watch/latency.rs`).
 const SAMPLE: u16 = 0b1000;
 const WEIGHT: u32 = 4;
-/// A bit above the weight: a dumper copies the stack of the G. Only a change of the whole word, by the thread
-/// that owns the G, and the functions of the file's head take the mark away; without the mark the dumper
-/// drops its copy.
+/// A bit above the weight: a dumper copies the stack of the G. The functions of the file's head take the mark
+/// away. So does a change of the whole word by the thread that owns the G. Without the mark the dumper drops
+/// its copy.
 const WATCHED: u16 = 0x100;
 
 /// The binding of one G and its `blocking` bit, in one word.
@@ -99,7 +99,7 @@ impl BindingWord {
         Some(sample)
     }
 
-    /// Returns `true` if the G has a home, waits in place, is in `blocking`, is sampled, or is watched: its M
+    /// Returns `true` if the G has a home, waits in place, is in `blocking`, is sampled, or is watched. Its M
     /// then does more than resume the G. *Runs on: the M that has taken the G from a queue.*
     #[inline]
     pub(crate) fn is_special(&self) -> bool {

@@ -1,9 +1,10 @@
 //! `Budget`: how many awaited operations one poll of a task may still complete.
 //!
-//! A future whose operations are always ready would never return from its poll. Its task's time-out, and the
-//! other branches of the task, would never get a turn. So the thread that drives a future gives each poll a
-//! new budget, and each awaited operation that is ready spends one unit of it. An operation that finds no
-//! unit takes nothing, wakes its task and is pending. The figures are tokio's, with one addition:
+//! If all operations of a future are always ready, the future would never return from its poll. Its task's
+//! time-out, and the other branches of the task, would never get a turn. So the thread that drives a future
+//! gives each poll a new budget, and each awaited operation that is ready spends one unit of it. An operation
+//! that finds no unit takes nothing, wakes its task and is pending. The figures are tokio's, with one
+//! addition:
 //!
 //! ```text
 //!   units      128 operations are completed
@@ -12,12 +13,12 @@
 //!   renewed    after 250 refusals the budget is that of a new poll
 //! ```
 //!
-//! *Turns*: a combinator that polls its branches in a fixed order would meet an empty budget in all branches
-//! behind the one that used it up. One more operation for each refusal lets each branch go on a little.
+//! *Turns*: a combinator may poll its branches in a fixed order. All branches behind the one that used the
+//! budget up would meet an empty budget. One more operation for each refusal lets each branch go on a little.
 //! (Tokio's `join!` begins with another branch each time instead. Combinators of other crates do not.)
 //!
-//! *Renewed*: an executor of another crate that blocks within the poll would ask again for ever, because only
-//! the end of that poll gives a new budget.
+//! *Renewed*: an executor of another crate may block within the poll. That executor would ask again for ever,
+//! because only the end of that poll gives a new budget.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 

@@ -127,7 +127,7 @@ pub(crate) fn attach_to_all(slot: &'static dyn Slot) {
 
 /// Adds `keeps` to `G::keeps` of each G that begins from now on.
 pub(crate) fn mark_new(keeps: u8) {
-    // Relaxed: a thread that spawns a G after this call was told of it by other means.
+    // Relaxed: a thread that spawns a G after this call is ordered after it by other means.
     KEEPS_OF_NEW.fetch_or(keeps, Ordering::Relaxed);
 }
 

@@ -23,7 +23,7 @@ const WAITER: u64 = 2;
 const INTEREST: u64 = 4;
 const ONE: u64 = 8;
 
-/// The word of one G; the file's head tells its protocol.
+/// The word of one G. The file's head explains its protocol.
 #[derive(Debug)]
 pub(crate) struct Life(AtomicU64);
 

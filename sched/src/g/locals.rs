@@ -7,7 +7,8 @@ use std::rc::Rc;
 
 use crate::sys::catch_panic::contain;
 
-/// Returns a copy of a value for a child. Only the child has a reference to the copy, whose type is `Send`.
+/// Returns a copy of a value for a child. Only the child has a reference to the copy, and the type of the
+/// copy is `Send`.
 pub type Copy = fn(&dyn Any) -> Rc<dyn Any>;
 
 /// The values of one thread, by the address of their key. Few threads have any, and those have few.

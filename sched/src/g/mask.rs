@@ -1,4 +1,4 @@
-//! `Mask`: a stretch of a thread's code whose waits are not ended from outside. What would end them takes
+//! `Mask`: a stretch of a thread's code. Nothing from outside ends the waits in it. What would end them takes
 //! effect at the next wait after the mask.
 //!
 //! What can end a wait early, and how a mask keeps it away:
@@ -11,7 +11,7 @@
 //! Time-outs and stretches that begin inside of the mask end waits there: they unwind to where they began,
 //! which is inside.
 //!
-//! A G whose task is over is masked for good.
+//! A G is masked for good once its task is over.
 
 use timers::clock;
 

@@ -1,8 +1,8 @@
 //! Where a G comes from: the place of its spawn, its name, and its parent.
 //!
 //! A G has little room. Most Gs have no name, so the place alone takes one word. A G with a name, or with the
-//! stack of its spawner, has a box with all of these, and that word points to the box; its lowest bit tells
-//! the two apart.
+//! stack of its spawner, has a box with all of these. The word then points to the box, and its lowest bit
+//! says so.
 
 #![allow(unsafe_code)]
 
@@ -102,8 +102,8 @@ impl Origin {
         self.parent.store(parent, Ordering::Relaxed);
     }
 
-    /// Keeps the stack of the spawner. *Runs on: the spawner, after `begin`, once for each G. Others may look
-    /// meanwhile.*
+    /// Keeps the stack of the spawner. *Runs on: the spawner, after `begin`, once for each G. Other threads
+    /// may look at the same time.*
     pub(crate) fn keep_stack(&self, stack: Box<[usize]>) {
         match (self.named(), self.place()) {
             // Release: publishes the stack; pairs with the Acquire in `stack`. It was null.

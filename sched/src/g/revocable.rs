@@ -1,5 +1,5 @@
-//! A revocable stretch: code of one thread whose waits another thread may end. The time-outs of contexts and
-//! their cancellations use it.
+//! A revocable stretch: code of one thread. Another thread may end the waits in it. The time-outs of contexts
+//! and their cancellations use it.
 //!
 //! ```text
 //!   the thread                                         the revoker
@@ -41,7 +41,7 @@ struct RevocableState {
     is_hidden: bool,
 }
 
-/// The state of one stretch; the file's head tells the protocol.
+/// The state of one stretch. The file's head explains the protocol.
 #[derive(Debug)]
 pub(crate) struct Revocable(Mutex<RevocableState>);
 
@@ -91,7 +91,7 @@ impl Revocable {
         }
     }
 
-    /// Ends the stretch. `outer_is_revoked` tells whether a stretch around it was revoked. *Runs on: the
+    /// Ends the stretch. `outer_is_revoked` returns whether a stretch around it was revoked. *Runs on: the
     /// thread, which does not wait.*
     pub(crate) fn close(&self, wait: &Wait, outer_is_revoked: impl Fn() -> bool) {
         self.0.lock().stage = Stage::Closed;

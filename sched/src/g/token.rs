@@ -22,7 +22,7 @@ const NOTIFIED: u64 = 1;
 const PARKED: u64 = 2;
 const NUMBER: u32 = 2;
 
-/// The word of one token; the file's head tells its protocol.
+/// The word of one token. The file's head explains its protocol.
 #[derive(Debug)]
 pub(crate) struct Token(AtomicU64);
 
@@ -79,7 +79,7 @@ impl Token {
     }
 }
 
-/// A token whose wake-up ends a wait as one of its cases.
+/// A token that ends a wait as one of the wait's cases.
 #[derive(Debug)]
 pub(crate) struct CaseToken {
     token: Token,
@@ -147,7 +147,7 @@ mod models {
         });
     }
     /// The waiter polls until both have happened: the event of the token's case 7, and the decision of
-    /// another waker as case 3. A wake-up is never lost, whichever waker comes first, and each decision tells
+    /// another waker as case 3. A wake-up is never lost, whichever waker comes first, and each decision has
     /// its case.
     #[test]
     fn a_case_is_told_and_its_wake_up_is_never_lost() {

@@ -1,8 +1,8 @@
-//! A wait: the word of a G that is decided once, by one atomic operation, and tells how the current wait
+//! A wait: the word of a G that is decided once, by one atomic operation, and then says how the current wait
 //! ended.
 //!
 //! Each wait has a number. Every possible waker holds that number: a queue, a timer, the netpoller, `cancel`.
-//! A number of a wait that is over has no effect. So the other wakers need not be told that a wait has ended.
+//! A number of a wait that is over has no effect. So the other wakers need not learn that a wait has ended.
 //!
 //! ```text
 //!   the waiter                                  a waker                      cancel
@@ -14,13 +14,13 @@
 //!   look at the flags: decide it itself
 //! ```
 //!
-//! `cancel` is for good. `revoke` is the same for a stretch of the thread's code (`g/revocable.rs`), whose
-//! end clears the flag.
+//! `cancel` is for good. `revoke` is the same for a stretch of the thread's code (`g/revocable.rs`). The end
+//! of the stretch clears the flag.
 //!
 //! Only `commit` makes a wait Parked, and `commit` runs when the G is off its stack. So no M can resume a G
 //! that still runs. That rules out double resumes for every primitive at once.
 //!
-//! A dumper reads the stack of a parked G. It holds the G meanwhile:
+//! A dumper reads the stack of a parked G. It holds the G for that time:
 //!
 //! ```text
 //!   the dumper                                   a waker
@@ -100,7 +100,7 @@ const FOR_GOOD: u8 = 1;
 /// In `Wait::flags`: a revocable stretch of code that the thread is in was revoked.
 const REVOKED: u8 = 2;
 
-/// The word of one waiter and its flags; the file's head tells the protocol.
+/// The word of one waiter and its flags. The file's head explains the protocol.
 #[derive(Debug)]
 pub(crate) struct Wait {
     word: AtomicU64,
@@ -126,9 +126,9 @@ impl Wait {
     /// Begins a wait and returns its number. *Runs on: the waiter.*
     #[inline]
     pub(crate) fn arm(&self, cancel: Cancel) -> u32 {
-        // Relaxed on both: no other thread writes between a decision and the next `arm`, and the structure
-        // that holds the number publishes it to the wakers. (Another thread may decide a wait that the waiter
-        // gave up at this very moment. The store overwrites that decision, and the waiter goes on as it would
+        // Relaxed on both: no other thread writes between a decision and the next `arm`. The structure that
+        // holds the number publishes it to the wakers. (Another thread may decide a wait that the waiter gave
+        // up at this very moment. The store overwrites that decision, and the waiter goes on as it would
         // have. If the decider is `set_flag`, it read a word older than the next `commit`, which therefore
         // sees the flag.)
         let step = if broken!("wait_arm_same_number") { 0 } else { 1 };
@@ -201,8 +201,8 @@ impl Wait {
             return false;
         }
         // Acquire: sees the stack as the waiter left it; pairs with the Release of `commit`. What the holder
-        // read comes before what the resumed waiter writes: by the Release of the holder's own `commit`, or
-        // because the holder resumes the waiter.
+        // read comes before what the resumed waiter writes. The Release of the holder's own `commit` orders
+        // the two, or the holder itself resumes the waiter.
         let held = word & !PHASE | ARMED;
         let order = if broken!("wait_hold_relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
         self.word.compare_exchange(word, held, order, Ordering::Relaxed).is_ok()

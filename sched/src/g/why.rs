@@ -3,7 +3,7 @@
 //!
 //! A waiter leaves an [`On`] in its frame, with the address of the object and a function that looks at the
 //! object. A dumper holds the parked waiter (`Wait::hold`) and then calls that function. The waiter cannot go
-//! on meanwhile, so what it borrows stays.
+//! on while it is held, so what it borrows stays.
 
 #![cfg_attr(not(loom), allow(unsafe_code))]
 
@@ -110,7 +110,7 @@ pub enum Awaited {
     },
     /// The ends of all green threads of a scope.
     Scope {
-        /// The ids of those that may still run.
+        /// The ids of the green threads that may still run.
         threads: Vec<u64>,
     },
     /// A channel.

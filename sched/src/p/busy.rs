@@ -1,5 +1,5 @@
-//! How long a P was in use: the sum of the times between sysmon's looks, each of which counts by what the
-//! look at its begin saw.
+//! How long a P was in use: a sum of times between sysmon's looks. The time between two looks counts if the
+//! first look saw the P in use.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

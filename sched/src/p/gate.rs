@@ -1,13 +1,13 @@
-//! The clock gate of one P: tells the holder cheaply that no timer can be due yet, so that it need not read
-//! the clock.
+//! The clock gate of one P: a cheap test that no timer can be due yet, so that the holder need not read the
+//! clock.
 //!
 //! Reading the clock in each round of `schedule` costs more than the rest of a yield. The processor's own
 //! counter costs a third of that, so the gate turns the next deadline into a number of ticks. The gate only
 //! saves looks at the clock; it never decides that a timer fires. At most one millisecond passes without a
 //! look.
 //!
-//! The counter may go back or jump, although the processor calls it invariant: after a suspend, after a
-//! restore of the process, after a migration of the virtual machine. Two rules keep timers on time then:
+//! The counter may go back or jump, although the processor calls it invariant. It does so after a suspend, a
+//! restore of the process, or a migration of the virtual machine. Two rules keep timers on time then:
 //!
 //! - *The gate is shut for a span of ticks, not until a value.* A counter that leaves the span on either side
 //!   opens the gate.

@@ -106,8 +106,8 @@ impl Histogram {
         self.counts.iter().enumerate().map(|(i, &count)| (Duration::from_nanos(end(i)), count))
     }
 
-    /// Returns a time that is no shorter than the fraction `q` of all times: the bound of the bucket of that
-    /// time, which is at most a quarter too long. Returns `None` if there are no times.
+    /// Returns a time that is no shorter than the fraction `q` of all times. The result is the bound of a
+    /// bucket, so it is at most a quarter too long. Returns `None` if there are no times.
     ///
     /// # Panics
     ///

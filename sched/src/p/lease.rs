@@ -59,7 +59,7 @@ const CLAIMED: u64 = 0b100;
 const ASKED: u64 = 0b1000;
 const INDEX: u32 = 4;
 const TICK: u32 = 16;
-/// The number of Ps whose words differ by their index: the most that a runtime can have.
+/// The number of indices that a word can hold: the most Ps that a runtime can have.
 pub(crate) const MAX_INDEX: usize = 1 << (TICK - INDEX);
 
 /// The state of a P.
@@ -107,7 +107,7 @@ impl Seen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lent(u64);
 
-/// The part of an M that sysmon reads: the word by which the M has lent its P, or 0 while the M is in the
+/// The part of an M that sysmon reads: the word by which the M has lent its P. It is 0 while the M is in the
 /// runtime.
 #[derive(Debug)]
 pub(crate) struct Lender(AtomicU64);
@@ -168,8 +168,8 @@ impl Lease {
         let last = last & !(STATE | CLAIMED | ASKED);
         let tick = if broken!("lease_lend_same_tick") { 0 } else { 1 << TICK };
         let word = last.wrapping_add(tick) | LENT;
-        // Release: pairs with the Acquire of the next holder (`take_back` or `retake`), which must see all
-        // that this holder did to the queues, the pools and the counters.
+        // Release: pairs with the Acquire of the next holder (`take_back` or `retake`). The next holder must
+        // see all that this holder did to the queues, the pools and the counters.
         let order = if broken!("lease_lend_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         self.overwrite(word, order);
         if self.light {
@@ -179,8 +179,8 @@ impl Lease {
         Lent(word)
     }
 
-    /// Takes the P back on entry. Calls `lost` if sysmon has taken the P meanwhile; the M then has no P.
-    /// *Runs on: the M that lent the P, which is `m`.*
+    /// Takes the P back on entry. Calls `lost` if sysmon has taken the P since it was lent. The M then has no
+    /// P. *Runs on: the M that lent the P, which is `m`.*
     #[inline]
     pub(crate) fn enter(&self, lent: Lent, m: &Lender, lost: impl FnOnce()) {
         if !self.take_back(lent, m) && !broken!("lease_lost_is_used") {

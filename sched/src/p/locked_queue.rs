@@ -51,7 +51,7 @@ impl LockedQueue {
     }
 
     /// Takes the first G for which `wanted` returns `true`; the others stay in order. The call looks at the
-    /// Gs before that one, too: it is for short queues, and for the rare case that no thread can be had.
+    /// Gs before that one, too. So it is for short queues, and for the rare case that no thread can be had.
     pub(crate) fn remove_first(&self, wanted: impl Fn(GRef) -> bool) -> Option<GRef> {
         if self.is_empty() {
             return None;

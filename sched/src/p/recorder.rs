@@ -1,5 +1,5 @@
-//! The flight recorder's part of one P: hooks that cost a load and a branch at most while it is off, and the
-//! writer of the P's ring.
+//! The flight recorder's part of one P: hooks and the writer of the P's ring. While the recorder is off, a
+//! hook costs a load and a branch at most.
 //!
 //! One time stamp serves a switch. A G that stops leaves the stamp and the reason with its P. If the
 //! scheduler finds the next G at once, one event has both: the new G runs, and the last one has stopped.
@@ -9,8 +9,8 @@
 //! first group is the wake-ups of one poll of the network or the timers, and the first run after them. The
 //! second is the arming of a G's timer, and the park that follows. The P keeps the stamp as its *moment*. A
 //! moment begins after all its wake-ups are decided, because a G must not be made ready before it has
-//! stopped. Any other event ends the moment, and so does whatever takes time or finds a G that another thread
-//! has put there, because a G must not run before it was made ready.
+//! stopped. Any other event ends the moment. So does anything that takes time, or that finds a G of another
+//! thread, because a G must not run before it was made ready.
 
 #![allow(unsafe_code)]
 
@@ -42,7 +42,7 @@ pub(crate) struct RingWriter {
     ring: Ring,
     /// When this recording began.
     since: AtomicU64,
-    /// How many events the ring has of earlier recordings, those that were overwritten included.
+    /// How many events the ring has of earlier recordings, overwritten events included.
     older: AtomicU64,
     /// The stamp that the events of one moment share; 0 if the next event is to read the counter.
     // Relaxed, always: only the holder of the P uses it.
@@ -137,7 +137,8 @@ impl Held<'_> {
         }
     }
 
-    /// Records that the G that has just stopped is ready again, because its wait was decided meanwhile.
+    /// Records that the G that has just stopped is ready again, because its wait was decided before the
+    /// commit.
     #[inline(always)]
     pub(crate) fn goes_on(self) {
         if self.own().records() {
@@ -145,8 +146,9 @@ impl Held<'_> {
         }
     }
 
-    /// Writes a stop that is still to be written, and ends the moment: the search for the next G takes long,
-    /// or finds a G that another thread has put there. Its run must not have the stamp of an earlier stop.
+    /// Writes a stop that is still to be written, and ends the moment. Called if the search for the next G
+    /// takes long, or finds a G that another thread has put there. Its run must not have the stamp of an
+    /// earlier stop.
     #[inline(always)]
     pub(crate) fn searches(self) {
         if self.own().records() {
@@ -228,8 +230,8 @@ impl Held<'_> {
         self.records_here(write);
     }
 
-    /// As `records`, inlined: for the hooks of each switch and wake-up, whose callers are functions of their
-    /// own.
+    /// As `records`, inlined: for the hooks of each switch and wake-up, which have callers that are functions
+    /// of their own.
     #[inline(always)]
     fn records_here(self, write: impl FnOnce(&RingWriter)) {
         let tape = self.recorder.on();

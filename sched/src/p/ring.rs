@@ -1,9 +1,9 @@
-//! The ring of events of one P: the holder of the P writes, any thread reads meanwhile, and the oldest events
-//! are overwritten.
+//! The ring of events of one P: the holder of the P writes, and any thread may read at the same time. New
+//! events replace the oldest.
 //!
-//! An event is two words, which the writer stores one after the other. A reader never shows a torn event: it
-//! takes the positions that were written before it began, and then drops those that the writer may have
-//! reached meanwhile.
+//! An event is two words, which the writer stores one after the other. A reader never shows a torn event. It
+//! takes the positions that were written before it began. Then it drops the positions that the writer may
+//! have reached during the read.
 //!
 //! ```text
 //!            the writer                               the reader
@@ -14,9 +14,9 @@
 //!                                                     drop each position that lies a whole ring or more behind it
 //! ```
 //!
-//! If the reader has loaded a word of a later lap, then the two fences order the writer's store of the head
-//! before that lap before the reader's second load. That load then shows that the writer has come to this
-//! position.
+//! The reader may have loaded a word of a later lap. The writer stored the head before that lap. The two
+//! fences order that store before the reader's second load. So the second load shows that the writer has come
+//! to this position.
 //!
 //! Rejected: a sequence number in each event, because a third word costs the writer more than a second look
 //! costs the reader.

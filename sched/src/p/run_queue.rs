@@ -26,7 +26,7 @@ const STEAL_LIMIT: usize = 32;
 /// One pick in this many takes a new or yielded G before a woken G.
 const FRESH_FIRST: u32 = 16;
 /// The most picks from the slot before the queues have their turn. A G in the slot runs in the slice of the G
-/// that readied it, so two Gs could otherwise hand the P to each other for ever.
+/// that readied it. Without this limit two Gs could hand the P to each other for ever.
 const SLICE: u32 = 64;
 
 /// The run queue of one P.

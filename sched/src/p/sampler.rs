@@ -1,12 +1,12 @@
-//! Which wake-ups of a P are measured: one in a power of two, so that the P measures a few hundred in a
-//! second at most.
+//! Which wake-ups of a P are measured: one in a power of two. So the P measures a few hundred in a second at
+//! most.
 //!
-//! A measured wake-up costs two readings of the clock. A P that wakes few Gs measures each. Each sample has
-//! as its weight the number of wake-ups that it stands for, so the weights of all samples add up to about the
+//! A measured wake-up costs two readings of the clock. A P that wakes few Gs measures each. The weight of a
+//! sample is the number of wake-ups that it stands for. So the weights of all samples add up to about the
 //! number of wake-ups.
 //!
-//! The count is also the one look of the waker: while the flight recorder is on, or stacks of spawners are
-//! kept, it ends at each wake-up.
+//! The count is also the one look of the waker. While the flight recorder is on, or stacks of spawners are
+//! kept, the count ends at each wake-up.
 
 use std::cell::Cell;
 

@@ -1,7 +1,7 @@
 //! Coroutines: how a G gets onto a stack, off it, and back. Only this file names corosensei's switches.
 //!
 //! A coroutine outlives the Gs that run on it. The root of a coroutine is a loop that runs one G after
-//! another, so a pooled coroutine starts its next G with a single switch. A coroutine lies at the top of its
+//! another. So a pooled coroutine starts its next G with a single switch. A coroutine lies at the top of its
 //! own stack, on the page that every green thread touches anyway.
 //!
 //! ```text
@@ -43,14 +43,15 @@ pub(crate) struct Coro {
     /// The M that the G on this coroutine is bound to; null if the G is not bound. Only `m/binding.rs` knows
     /// the type behind it.
     pub(crate) bound_to: Cell<*const ()>,
-    /// The thread-locals of those that run here with their own; `None` where all have those of their M.
+    /// The thread-locals of closures that run here with their own. `None` if all code has the thread-locals
+    /// of its M.
     block: Option<Block>,
     whose: Cell<Whose>,
     #[cfg(tsan)]
     fiber: tsan::Fiber,
 }
 
-/// Whose thread-locals the closure or poll on a coroutine has.
+/// Which thread-locals the closure or poll on a coroutine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
     /// None runs here.
@@ -273,8 +274,8 @@ impl Coro {
     ];
 
     /// Returns the addresses at which frames may lie on the stack of the coroutine at `coro`, and the words
-    /// of corosensei's coroutine. The kernel reads them, so the coroutine may run or go away meanwhile.
-    /// Returns `None` if they cannot be read.
+    /// of corosensei's coroutine. The kernel reads them, so the coroutine may run or go away at the same
+    /// time. Returns `None` if they cannot be read.
     #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan)))]
     pub(super) fn peek(coro: usize) -> Option<(Range<usize>, [usize; super::saved::WORDS])> {
         let [(_, inner), (_, lowest)] = Coro::PLACES;
@@ -320,7 +321,7 @@ impl Coro {
     }
 }
 
-/// Tells ThreadSanitizer of stack switches (`ci/tsan.sh`): each coroutine is a fiber.
+/// Reports stack switches to ThreadSanitizer (`ci/tsan.sh`): each coroutine is a fiber.
 ///
 /// The M enters the fiber before the switch and leaves it after the switch back, both in `resume`. So
 /// ThreadSanitizer counts entries and returns of frames on the same fiber: `resume` enters a frame of

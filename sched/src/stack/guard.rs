@@ -70,8 +70,8 @@ impl Guards {
         unsafe { self.protect(limit) }.map_err(|error| explain(error, TOO_MANY_MAPPINGS))
     }
 
-    /// Installs a guard by a mark, and checks that the first mark works: user-mode emulators (qemu) take an
-    /// unknown advice for a hint and report success.
+    /// Installs a guard by a mark, and checks that the first mark works. The check is needed because
+    /// user-mode emulators (qemu) take an unknown advice for a hint and report success.
     unsafe fn mark(&self, limit: usize) -> io::Result<()> {
         // SAFETY: the caller of `install` alone may use these pages.
         unsafe { sys::mark_guard(limit, guard_bytes()) }?;

@@ -38,7 +38,7 @@ pub fn set_writer(asks: OwnedFd) {
     }
 }
 
-/// Tells that the thread of `set_writer` has written a dump. *Runs on: that thread.*
+/// Notes that the thread of `set_writer` has written a dump. *Runs on: that thread.*
 pub fn dump_is_written() {
     // Release: pairs with the Acquire in `ask_and_wait`.
     WRITTEN.fetch_add(1, Ordering::Release);

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The handler may interrupt any code, even `malloc` with its lock held. So the handler allocates nothing,
-//! takes no lock, formats by hand and leaves `errno` unchanged. It calls no function of libc in whose place
-//! the program may have one that parks (`netpoll::raw`).
+//! takes no lock, formats by hand and leaves `errno` unchanged. It calls no function of libc that the program
+//! may replace by a function that parks (`netpoll::raw`).
 
 #![allow(unsafe_code)]
 
@@ -21,7 +21,7 @@ pub(crate) use unix::{ensure_alternate_stack, install};
 #[cfg(windows)]
 pub(crate) use windows::{ensure_alternate_stack, install};
 
-/// The green thread whose stack overflowed.
+/// The green thread that overflowed its stack.
 #[cfg_attr(windows, expect(dead_code, reason = "the system reports there"))]
 pub(crate) struct Overflowed {
     /// The name; empty if there is none. `'static` although the green thread owns the name: that thread runs
@@ -405,7 +405,7 @@ mod tests {
         assert_eq!(told.contains("green thread '"), is_ours, "{told}");
     }
 
-    /// Defines a test whose body runs in a process of its own and kills that process.
+    /// Defines a test. Its body runs in a process of its own and kills that process.
     macro_rules! killed {
         ($name:ident, $signal:expr, $told:expr, $body:expr) => {
             #[test]

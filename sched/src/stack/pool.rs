@@ -2,7 +2,7 @@
 //! a lock.
 //!
 //! Each list is last-in, first-out, because the stack that was used last is still in the cache. Coroutines
-//! that the runtime did not need for a while become cold: their stacks give the memory back to the system and
+//! that the runtime did not need for a while become cold. Their stacks give the memory back to the system and
 //! keep their address space.
 
 #![allow(unsafe_code)]
@@ -101,8 +101,8 @@ impl Drop for CoroList {
 /// How many stacks fit into a bundle, which lies on one page of one of them.
 const BUNDLED: usize = (4096 - 64) / size_of::<Stack>();
 
-/// A list of stacks whose pages went back to the system. It lies on a page of another idle stack, so making
-/// stacks cold allocates nothing.
+/// A list of stacks that gave their pages back to the system. It lies on a page of another idle stack, so
+/// making stacks cold allocates nothing.
 struct Bundle {
     next: *mut Bundle,
     /// The stack on which the bundle itself lies. Its lower pages went back to the system too.
@@ -112,7 +112,7 @@ struct Bundle {
 }
 
 impl Bundle {
-    /// Makes an empty bundle on `stack`, whose content is lost.
+    /// Makes an empty bundle on `stack`, and overwrites the stack's content.
     fn on(stack: Stack) -> *mut Bundle {
         const { assert!(size_of::<Bundle>() <= 4096) };
         let (place, own) = stack.reserve_top(size_of::<Bundle>());
@@ -483,9 +483,8 @@ impl Coros {
         has_surplus(&self.own) || self.odd.lock().values().any(|pool| has_surplus(pool))
     }
 
-    /// Decides how many idle coroutines `cool_some` will take: those that were not needed since the last
-    /// call, except for the warm ones. Returns `true` if there are any. *Runs on: sysmon, about once a
-    /// second.*
+    /// Decides how many idle coroutines `cool_some` will take: all that were not needed since the last call,
+    /// except for the warm ones. Returns `true` if there are any. *Runs on: sysmon, about once a second.*
     pub(crate) fn find_surplus(&self) -> bool {
         let mut any = self.own.spare.lock().find_surplus(WARM);
         for pool in self.odd.lock().values() {
@@ -504,7 +503,7 @@ impl Coros {
         let has_surplus = |pool: &&Arc<Pool>| pool.spare.lock().surplus > 0;
         let Some(pool) = self.odd.lock().values().find(has_surplus).cloned() else { return false };
         let cooled = pool.cool_some();
-        // Under the lock: if the pool was dropped as unused meanwhile, it ends here at once, with its address
+        // Under the lock: if the pool has been dropped as unused, it ends here at once, with its address
         // space.
         let _odd = self.odd.lock();
         if let Some(cooled) = cooled {

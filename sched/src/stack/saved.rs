@@ -94,7 +94,7 @@ impl StackCopy {
     /// Copies the stack of `coro`. Returns `false` if there is nothing to copy.
     ///
     /// # Safety
-    /// No thread runs on the coroutine or resumes it meanwhile, and its stack is mapped.
+    /// No thread runs on the coroutine or resumes it during the call, and its stack is mapped.
     pub(crate) unsafe fn fill(&mut self, coro: *const Coro) -> bool {
         let Some(field) = field() else { return false };
         // SAFETY: the caller keeps every thread off the coroutine.
@@ -123,8 +123,8 @@ impl StackCopy {
 }
 
 impl StackCopy {
-    /// Copies the stack of `g`, which is ready and may be resumed meanwhile. Returns `false` if there is
-    /// nothing to copy. The copy is of one moment only if `g` was not resumed, which the caller finds out.
+    /// Copies the stack of `g`, which is ready. An M may resume `g` during the copy. Returns `false` if there
+    /// is nothing to copy. The copy is of one moment only if `g` was not resumed, which the caller finds out.
     pub(crate) fn fill_ready(&mut self, g: &G) -> bool {
         let Some((stack, inner)) = peek_stack_of(g) else { return false };
         let Some(saved) = field().map(|field| inner[field]) else { return false };
@@ -138,9 +138,9 @@ impl StackCopy {
         self.peek_words(stack, saved + SAVED.len * WORD)
     }
 
-    /// Copies the stack of `g`, whose OS thread is blocked in the kernel and goes on at `pc` with the stack
-    /// pointer `sp`. Returns `false` if that is not on the stack of `g`. The copy is of one moment only if
-    /// the OS thread stays blocked, which the caller finds out.
+    /// Copies the stack of `g` while the OS thread of `g` is blocked in the kernel. That thread goes on at
+    /// `pc` with the stack pointer `sp`. Returns `false` if that is not on the stack of `g`. The copy is of
+    /// one moment only if the OS thread stays blocked, which the caller finds out.
     pub(crate) fn fill_blocked(&mut self, g: &G, pc: usize, sp: usize) -> bool {
         let stack = peek_stack_of(g).map(|(stack, _)| stack);
         let Some(stack) = stack.filter(|stack| stack.contains(&sp) && sp.is_multiple_of(WORD)) else {
@@ -178,7 +178,8 @@ impl StackCopy {
         // No more than the capacity, so the vector does not grow.
         let n = ((top - sp) / WORD).min(self.words.capacity());
         // SAFETY: the word lies between the stack pointer of the interrupted code and the top of its stack.
-        // That part is mapped, and the interrupted code does not run on meanwhile. Volatile: as in `fill`.
+        // That part is mapped, and the interrupted code does not run on during the copy. Volatile: as in
+        // `fill`.
         self.words.extend(
             (0..n).map(|i| unsafe { with_exposed_provenance::<usize>(sp + i * WORD).read_volatile() }),
         );

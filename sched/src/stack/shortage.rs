@@ -2,8 +2,8 @@
 //!
 //! The runtime looks for room one stack ahead. Once the system has refused, a closure takes its stack at its
 //! spawn, so that the spawner gets the error. Closures spawned earlier, and futures that are to be polled,
-//! wait here in order until a G gives a stack back or the system has room again. A runtime is made with its
-//! first stack, so at least one stack always comes back.
+//! wait here in order. They wait until a G gives a stack back or the system has room again. A runtime is made
+//! with its first stack, so at least one stack always comes back.
 //!
 //! No G may wait while a stack lies idle:
 //!
@@ -43,7 +43,7 @@ impl<L: WaitLine> Shortage<L> {
         Shortage { word: AtomicUsize::new(0), waiting: Mutex::new(L::default()) }
     }
 
-    /// Returns `true` while no stacks can be had except those that exist. *Runs on: any thread.*
+    /// Returns `true` while no stacks can be had except existing ones. *Runs on: any thread.*
     #[inline]
     pub(crate) fn is_there(&self) -> bool {
         // Relaxed: a thread that reads an old value acts as if it had run before the change. A read that must

@@ -107,7 +107,7 @@ impl Slabs {
             self.land.lock().spare.push(limit);
             return Err(error);
         }
-        // Valgrind must be told where stacks are. (Outside of Valgrind this does nothing.) The registration
+        // Valgrind must know where stacks are. (Outside of Valgrind this does nothing.) The registration
         // stays for ever.
         mem::forget(ValgrindStackRegistration::new(with_exposed_provenance_mut(limit), self.stride));
         // SAFETY: the piece is mapped and guarded, and `AddressRange::take` gave it to this caller alone.

@@ -15,8 +15,8 @@ use corosensei::stack::{
 
 use super::checked_stack_bytes;
 
-/// What corosensei adds to the bytes of a stack: the moving guard (two pages), the reserve for the exception
-/// of an overflow, and one page that is never committed.
+/// What corosensei adds to the bytes of a stack. The parts are the moving guard (two pages), the reserve for
+/// the exception of an overflow, and one page that is never committed.
 const EXTRA_BYTES: usize = 4 * 4096;
 
 /// One stack. Its owner may run on it; unlike on Unix, the stack also owns its memory.
@@ -112,7 +112,7 @@ impl Slabs {
         Ok(Stack { base: memory.base(), memory })
     }
 
-    /// Returns `true`: only an attempt to allocate the next stack can tell.
+    /// Returns `true`: only an attempt to allocate the next stack shows whether there is one.
     pub(crate) fn has_more(&self) -> bool {
         true
     }

@@ -53,8 +53,8 @@ pub(crate) fn of_this_thread<R>(look: impl FnOnce(&Holds) -> R) -> R {
 
 /// Counts a lock of this OS thread, and returns the count's place.
 ///
-/// Never inlined, and not pure because of the fence: the compiler may keep the address of a thread-local
-/// across a switch of stacks, after which another thread runs the code.
+/// Never inlined, and not pure because of the fence. In an inlined or pure call the compiler may keep the
+/// address of a thread-local across a switch of stacks. After the switch another thread may run the code.
 #[inline(never)]
 fn begin() -> *const Holds {
     let holds = mine();
@@ -158,7 +158,7 @@ impl<G: DerefMut> DerefMut for Counted<G> {
     }
 }
 
-/// Calls `f`, which takes locks that are not counted. The thread is not paused meanwhile.
+/// Calls `f`, which takes locks that are not counted. The thread is not paused during the call.
 #[cfg(not(loom))]
 pub fn unpaused<R>(f: impl FnOnce() -> R) -> R {
     let _hold = Hold::begin();

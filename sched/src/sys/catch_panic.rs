@@ -5,7 +5,7 @@
 //! contained. Such values are a result that no thread takes, a function that will not run, a thread-local, a
 //! context of a slot. Which thread drops such a value often depends on a race, so a panic in the destructor
 //! must not reach that thread. A value that its owner drops is not contained: a message of a channel, the
-//! value of a lock. `api/mask.rs` has the drop for threads that may be cancelled meanwhile.
+//! value of a lock. `api/mask.rs` has the drop for threads that may be cancelled during the drop.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

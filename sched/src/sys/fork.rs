@@ -16,7 +16,7 @@
 //!
 //! Rejected:
 //!
-//! - *Scheduling in the child.* Every runnable G would run a second time, and the child would re-arm the
+//! - *Scheduling in the child.* Every runnable G would run a second time. The child would also re-arm the
 //!   timer and the poller that it shares with its parent.
 //! - *Taking all locks before each fork.* Every `Command` that the parent starts would take them too.
 
@@ -104,7 +104,8 @@ pub(crate) fn check_or_abort() {
     }
 }
 
-/// Aborts a forked child whose green thread has come to the end of its task: there is no M to return to.
+/// Aborts a forked child in which the green thread has come to the end of its task: there is no M to return
+/// to.
 #[cold]
 pub(crate) fn nowhere_to_go() -> ! {
     abort(

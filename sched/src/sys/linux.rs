@@ -42,7 +42,7 @@ pub(crate) fn room() -> usize {
             let used = |pages: usize| pages.saturating_mul(super::page_size());
             space.saturating_sub(used(in_space)).min(data.saturating_sub(used(in_data)))
         }
-        // Without /proc there is no way to tell.
+        // Without /proc the pages in use are unknown.
         None => usize::MAX,
     }
 }
@@ -87,8 +87,8 @@ fn pages_in_use() -> Option<[usize; 2]> {
     Some([fields.next()?.ok()?, fields.nth(4)?.ok()?])
 }
 
-/// Tells the kernel that a fresh mapping holds stacks: small pages only. A core dump has the pages that were
-/// touched.
+/// Advises the kernel that a fresh mapping holds stacks: small pages only. A core dump has the pages that
+/// were touched.
 pub(crate) fn advise_stacks(start: usize, bytes: usize) {
     // A kernel built without huge pages refuses the advice; nothing is lost then.
     // SAFETY: the advice changes neither the content of the memory nor the access to it.

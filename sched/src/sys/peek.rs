@@ -1,5 +1,5 @@
-//! Reads of memory that other threads may write or unmap meanwhile: the kernel copies it. What was read may
-//! be of several moments.
+//! Reads of memory that other threads may write or unmap during the read: the kernel copies it. What was read
+//! may be of several moments.
 
 #![allow(unsafe_code)]
 

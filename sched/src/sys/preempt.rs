@@ -8,8 +8,8 @@
 #![allow(unsafe_code)]
 
 /// Called in the handler of the signal: uses nothing but atomics and system calls. The first argument is
-/// `true` if the signal has interrupted the C library or the library of its `malloc`, so that the thread may
-/// have a lock of theirs.
+/// `true` if the signal has interrupted the C library or the library that `malloc` is in. The thread may then
+/// have a lock of that library.
 pub(crate) type OnSignal = fn(bool, &Registers);
 
 /// The registers of the interrupted code from which an unwinder begins; 0 if they are not known for this
@@ -45,8 +45,8 @@ mod linux {
     struct Installed {
         on_signal: OnSignal,
         /// The code of the C library and of the library that `malloc` is in, which a program may replace.
-        /// Empty if that is also the library of the runtime, as in a static program: the handler cannot tell
-        /// then where locks are held.
+        /// Empty if that is also the library of the runtime, as in a static program: the handler then cannot
+        /// know where locks are held.
         libraries: [Range<usize>; 2],
     }
 
@@ -68,8 +68,8 @@ mod linux {
         }
     }
 
-    /// Returns `true` if the handler is installed and can tell whether it has interrupted the C library or
-    /// `malloc`. *Runs on: sysmon.*
+    /// Returns `true` if the handler is installed and knows the code of the C library and of `malloc`. *Runs
+    /// on: sysmon.*
     pub(crate) fn knows_locks(on_signal: OnSignal) -> bool {
         let all_known = |installed: &Installed| installed.libraries.iter().all(|code| !code.is_empty());
         is_installed(on_signal) && INSTALLED.get().is_some_and(all_known)
@@ -191,7 +191,7 @@ mod linux {
         search.1
     }
 
-    /// Sends the signal to thread `tid` of this process. A thread that has ended meanwhile gets none.
+    /// Sends the signal to thread `tid` of this process. A thread that has ended by then gets none.
     #[inline(never)]
     pub(crate) fn interrupt(tid: i32) {
         // SAFETY: the call accesses no memory of this process. The handler is installed, or the signal is

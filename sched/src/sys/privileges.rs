@@ -24,7 +24,7 @@ pub fn are_raised() -> bool {
     unsafe { libc::issetugid() != 0 }
 }
 
-/// Returns `false`: this system has no setuid programs, or does not tell.
+/// Returns `false`: this system has no setuid programs, or no call that reports them.
 #[cfg(not(any(
     target_os = "linux",
     target_os = "android",

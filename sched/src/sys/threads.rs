@@ -47,7 +47,7 @@ mod linux {
         std::process::id().cast_signed()
     }
 
-    /// Returns what thread `tid` of this process is doing. The thread's CPU clock cannot tell: a starved
+    /// Returns what thread `tid` of this process is doing. The thread's CPU clock does not suffice: a starved
     /// thread looks blocked.
     pub(crate) fn doing(tid: i32) -> Doing {
         match std::fs::read(format!("/proc/self/task/{tid}/syscall")) {

@@ -135,19 +135,19 @@ pub(crate) use elsewhere::*;
 mod elsewhere {
     use super::{c_int, io, with_exposed_provenance_mut};
 
-    /// OpenBSD kills a process whose stack pointer is not in a mapping with this flag. On FreeBSD the flag
+    /// OpenBSD kills a process if its stack pointer is not in a mapping with this flag. On FreeBSD the flag
     /// makes a mapping grow, which must not happen here.
     #[cfg(target_os = "openbsd")]
     pub(super) const MAP_FLAGS: c_int = libc::MAP_STACK;
     #[cfg(not(target_os = "openbsd"))]
     pub(super) const MAP_FLAGS: c_int = 0;
 
-    /// Returns `usize::MAX`: these systems do not tell.
+    /// Returns `usize::MAX`: these systems do not report it.
     pub(crate) fn room() -> usize {
         usize::MAX
     }
 
-    /// Returns `true`: these systems do not tell.
+    /// Returns `true`: these systems do not report it.
     pub(crate) fn has_mappings(_number: usize) -> bool {
         true
     }

@@ -1,6 +1,6 @@
-//! Calls of Windows. It does not tell how much room or how many mappings are left.
+//! Calls of Windows. It does not report how much room or how many mappings are left.
 
-/// Returns `usize::MAX`: the system does not tell.
+/// Returns `usize::MAX`: the system does not report it.
 pub(crate) fn room() -> usize {
     usize::MAX
 }

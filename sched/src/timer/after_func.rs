@@ -4,8 +4,8 @@
 //! `timer/function.rs` has the memory behind the handle.
 //!
 //! A run is counted as a user when the timer is taken out of its heap. From the same step on, `stop` returns
-//! `false`. So `stop` and `reset` are exact: a run that they have not stopped takes place, even if the handle
-//! is dropped before the run has a green thread.
+//! `false`. So `stop` and `reset` are exact: a run that they have not stopped takes place. It does so even if
+//! the handle is dropped before the run has a green thread.
 
 #![allow(unsafe_code)]
 
@@ -119,8 +119,8 @@ impl std::fmt::Debug for AfterFunc {
 
 impl Sched {
     /// Makes a green thread that runs the function of a timer that has fired. Returns `None` if the runtime
-    /// closes, or there is no memory for a green thread now; else the caller puts the G into a run queue.
-    /// *Runs on: an M with that P.*
+    /// closes, or there is no memory for a green thread now. Otherwise the caller puts the G into a run
+    /// queue. *Runs on: an M with that P.*
     pub(crate) fn g_that_runs(&self, held: Held<'_>, user: User) -> Option<GRef> {
         let admitted = if self.is_closing() { None } else { self.closing.enter_from_outside() };
         let Some(admitted) = admitted else {

@@ -75,7 +75,7 @@ pub(crate) enum Fired {
     Func(User),
 }
 
-/// A counted reference to a G, an [`Alarm`] or a function (`timer/function.rs`); the low bits tell which. The
+/// A counted reference to a G, an [`Alarm`] or a function (`timer/function.rs`); the low bits say which. The
 /// count keeps a G from being reused while its stopped timer still lies in a heap. The G's next runtime might
 /// not be the runtime of that heap.
 pub(crate) struct TimerRef(NonZeroUsize);
@@ -110,8 +110,8 @@ impl TimerRef {
         TimerRef(head.expose_provenance() | FUNC)
     }
 
-    /// Makes the entry of a function without an owner of its own. The caller must keep `head` alive
-    /// meanwhile.
+    /// Makes the entry of a function without an owner of its own. The caller must keep `head` alive as long
+    /// as the entry.
     pub(crate) fn borrow_func(head: NonNull<Head>) -> ManuallyDrop<Self> {
         ManuallyDrop::new(TimerRef::of_func(head))
     }

@@ -28,7 +28,7 @@ use crate::sync::{
     broken,
 };
 
-/// The two counts; the file's head tells their protocol.
+/// The two counts. The file's head explains their protocol.
 #[derive(Debug)]
 pub(crate) struct Keepers {
     users: AtomicUsize,

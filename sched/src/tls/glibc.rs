@@ -406,8 +406,8 @@ unsafe extern "C" fn on_setxid(signal: c_int, info: *mut c_void, context: *mut c
     let handler: unsafe extern "C" fn(c_int, *mut c_void, *mut c_void) =
         unsafe { std::mem::transmute(handler) };
     let (own, home) = (base(), HOME.get());
-    // SAFETY: the M of this thread sleeps meanwhile, as far as its block is concerned. Nothing in between
-    // touches a thread-local but glibc's handler.
+    // SAFETY: the M of this thread does not use its block while the handler runs. Nothing in between touches
+    // a thread-local but glibc's handler.
     unsafe {
         if home != 0 {
             set_base(home);

@@ -197,8 +197,9 @@ impl Layout {
         }
         let own = base();
         // SAFETY: these are fields of the record, which only this thread knows. The fixed ones are part of
-        // the ABI of x86-64, or known to compilers. They are the base itself, the record, whether there are
-        // threads (a 32-bit word, beside one that is zero), and the guards of stacks and pointers.
+        // the ABI of x86-64, or known to compilers. They are the base itself, the record, the word that says
+        // whether there are threads, and the guards of stacks and pointers. That word has 32 bits, and lies
+        // beside one that is zero.
         unsafe {
             write(block, 0, block);
             write(block, 0x10, block);
@@ -271,7 +272,7 @@ impl Layout {
     }
 
     /// Returns the number of the change of libraries that the block knows. Returns `None` if it knows
-    /// libraries whose thread-locals are made at their first use.
+    /// libraries with thread-locals that are made at their first use.
     ///
     /// # Safety
     /// The block is new.

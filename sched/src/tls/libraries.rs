@@ -1,4 +1,5 @@
-//! The libraries with thread-locals in every block: those of the program, and those that are opened later.
+//! The libraries with thread-locals in every block: the libraries of the program, and the libraries that it
+//! opens later.
 //!
 //! A library that is opened later may need a place in each block (the model "initial-exec"). glibc then
 //! writes its start values into the blocks of all threads that it knows, and it does not know ours. So a
@@ -109,8 +110,8 @@ impl Libraries {
         self.images.iter().for_each(|opened| unsafe { opened.image.copy_to(base) });
     }
 
-    /// Writes the start values of those that are not among `older` into the block of `base`, whose closure
-    /// goes on.
+    /// Writes the start values of the libraries that are not among `older` into the block of `base`. The
+    /// closure of that block goes on.
     ///
     /// # Safety
     /// No other thread uses the block, which has the images of `older`.

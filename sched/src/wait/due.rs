@@ -17,8 +17,8 @@
 //!
 //! - *Each point is either taken, or pending when it is replaced*, never both: both happen under the same
 //!   lock. After a point was replaced, no taker takes it. (A channel with a buffer has two more states to
-//!   handle: a value that was sent and not received, and a value that is just being sent. See Go's issues
-//!   69312 and 80760.)
+//!   handle. In one a value was sent and not received, and in the other a value is just being sent. See Go's
+//!   issues 69312 and 80760.)
 //! - *No waiter sleeps too long*: a queued waiter sleeps at most until the point that is set.
 
 #![cfg_attr(not(loom), allow(unsafe_code))]
@@ -64,7 +64,8 @@ pub enum Missed {
 /// A point that is taken so much later is not missed: every taker is a little late, and the grid would drift.
 pub const SLACK: Duration = Duration::from_millis(5);
 
-/// A point in time, or a series of points; the file's head tells the protocol. `P` is the payload of waiters.
+/// A point in time, or a series of points. The file's head explains the protocol. `P` is the payload of
+/// waiters.
 #[derive(Debug)]
 pub struct Due<P>(Lock<DueState<P>>);
 
@@ -166,9 +167,9 @@ impl<P> Due<P> {
         self.0.lock().missed = missed;
     }
 
-    /// Sleeps until the point, an earlier point that is set meanwhile, or `deadline`. Returns `Woken` if the
-    /// point was due or an earlier point was set, and `TimedOut` if the point or `deadline` has come. In both
-    /// cases the caller looks again. After `Cancelled`, the caller calls `unwind_if_cancelled`.
+    /// Sleeps until the point, an earlier point that is set during the sleep, or `deadline`. Returns `Woken`
+    /// if the point was due or an earlier point was set, and `TimedOut` if the point or `deadline` has come.
+    /// In both cases the caller looks again. After `Cancelled`, the caller calls `unwind_if_cancelled`.
     pub fn wait(&self, now: Instant, deadline: Option<Instant>, payload: P) -> Outcome {
         // Read before the lock, the point could be moved while this waiter is not yet in the queue.
         let early = broken!("due_looked_at_too_early").then(|| self.next());

@@ -20,8 +20,8 @@
 //!   (`m/std_parker.rs`).
 //! - *The counts add up.* A waiter counts as woken only if the waker has decided its wait. A waiter that
 //!   timed out is left out.
-//! - *Neither kind of waiter starves the other.* If a bucket has served its own waiters first, the kernel's
-//!   come first at the next wake, as far as both kinds wait.
+//! - *Neither kind of waiter starves the other.* After a wake that served the bucket's own waiters, the
+//!   kernel's come first at the next wake, if both kinds wait.
 //!
 //! Rejected: *a count of waiters beside the lock*, so that a wake without waiters takes no lock. That
 //! handshake needs a full fence on both sides, and costs as much as a free lock.
@@ -118,7 +118,7 @@ impl Table {
     ) -> Result<Outcome, Changed> {
         let bucket = self.bucket(address(word));
         // Relaxed: the bucket's lock orders this load and the waker's earlier store, as the file's head
-        // tells.
+        // explains.
         let differs = || word.load(Ordering::Relaxed) != expected;
         if broken!("futex_compared_before_the_lock") && differs() {
             return Err(Changed);
@@ -137,8 +137,8 @@ impl Table {
         }
     }
 
-    /// Wakes up to `most` waiters for the word at `address`: those of this table, and by `system` those of
-    /// the kernel, which returns how many it has woken, or an error below zero. Returns the number of all,
+    /// Wakes up to `most` waiters for the word at `address`, in this table and in the kernel. `system` wakes
+    /// in the kernel. It returns how many it has woken, or an error below zero. Returns the number of all,
     /// but not more than `most`; or the error if there is no number.
     pub(crate) fn wake(&self, address: usize, most: usize, system: impl FnOnce(usize) -> isize) -> isize {
         let bucket = self.bucket(address);

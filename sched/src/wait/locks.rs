@@ -28,7 +28,7 @@
 //! - *Futures* queue up beside threads and are served in the same order (`locks/futures.rs`).
 //!
 //! The other bits of a word name the holders; each lock's file defines them. Two rules hold for every word.
-//! `WAITING` tells whether the queue is empty, and changes under the queue's lock only. `STARVING` is set
+//! `WAITING` is set if the queue is not empty, and changes under the queue's lock only. `STARVING` is set
 //! only while the lock is taken, and only together with `WAITING`.
 //!
 //! Rejected: handing the lock over at every unlock. Each use of a contended lock would be a switch, and two

@@ -23,7 +23,7 @@
 //! - *A node is not touched after its owner went on.* The granter unlinks a node before it decides the wait
 //!   as woken. An owner that was not woken takes the lock and removes the node.
 //! - *One wait may have nodes in several queues* (a select). Each node has a number, its *case*. The decision
-//!   tells the owner the case; the owner then removes the other nodes.
+//!   has the case. The owner reads it and then removes the other nodes.
 //! - *A waiter is made runnable after the lock is released.* The waiter then does not contend for the lock.
 //!   Also, waking leaves the runtime, where a green thread that lost its P may stop; the holder of a lock
 //!   must not stop.
@@ -68,7 +68,7 @@ use crate::g::Ticket;
 #[cfg(loom)]
 use modelled::Ticket;
 
-/// A waiter's place in a queue; the file's head tells how long it lives.
+/// A waiter's place in a queue. The file's head says how long it lives.
 pub struct Node<T> {
     // The links and `queued` belong to the holder of the queue's lock.
     previous: Cell<Option<NonNull<Node<T>>>>,
@@ -132,7 +132,7 @@ impl<T> Node<T> {
         self.payload.with(|payload| unsafe { &*payload })
     }
 
-    /// Tells loom that the caller must be the only user of the node here.
+    /// Makes loom check that the caller is the only user of the node here.
     #[inline]
     fn touch(&self) {
         #[cfg(loom)]
@@ -175,7 +175,7 @@ pub struct Queue<T> {
     tail: Option<NonNull<Node<T>>>,
 }
 
-// SAFETY: the nodes are reached under the lock that guards the queue alone, and an owner keeps its node alive
+// SAFETY: the nodes are reached only under the lock that guards the queue. An owner keeps its node alive
 // while the node is queued (`push_back`). What moves from thread to thread is the payload, which is `Send`.
 unsafe impl<T: Send> Send for Queue<T> {}
 
@@ -290,7 +290,7 @@ impl<T> Queue<T> {
         None
     }
 
-    /// Takes the waiters out of the queue whose waits have ended otherwise. Returns their number.
+    /// Takes each waiter out of the queue if its wait has ended in another way. Returns their number.
     pub fn remove_ended(&mut self) -> usize {
         let (mut removed, mut next) = (0, self.head);
         while let Some(node) = next {

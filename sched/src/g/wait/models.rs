@@ -210,7 +210,7 @@ impl Waiter {
         if !self.wait.hold() {
             return false;
         }
-        // SAFETY: the holder reads; loom checks that no thread runs the waiter meanwhile.
+        // SAFETY: the holder reads, and loom checks that no thread runs the waiter at that time.
         self.stack.with(|s| unsafe { *s });
         self.turns.take();
         let parked = self.wait.commit();

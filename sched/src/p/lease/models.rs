@@ -336,15 +336,15 @@ struct Log {
     /// How many Ms were woken or started with the P, and their threads.
     ms: usize,
     started: Vec<thread::JoinHandle<()>>,
-    /// Whether an M that had lost the P got it from the idle list on its way out; whether an M waited in
-    /// place for the P; whether an M gave the P up on request.
+    /// Whether an M that had lost the P got it from the idle list on its way out. Whether an M waited in
+    /// place for the P. Whether an M gave the P up on request.
     got_back: bool,
     queued_up: bool,
     gave_up: bool,
 }
 
 impl Machine {
-    /// Makes a runtime whose P is held by M 0 and has the Gs of `queue` in its run queue.
+    /// Makes a runtime with one P. M 0 holds the P, which has the Gs of `queue` in its run queue.
     fn new(light: bool, queue: &[G]) -> Arc<Machine> {
         Arc::new(Machine {
             p: Leased::new(light),

@@ -1,11 +1,11 @@
 //! Waits of std's locks for a word of memory, on green threads: they park in the table of `wait/futex.rs`.
 //!
-//! Three kinds of waits look the same, and must be told apart:
+//! Three kinds of waits look the same, but each is served in its own way:
 //!
 //! | the wait of | is |
 //! | --- | --- |
 //! | a green thread for a lock of std's | parked |
-//! | the runtime: an M that sleeps, a G whose own wait is armed | left to the kernel |
+//! | the runtime: an M that sleeps, a G that has armed its own wait | left to the kernel |
 //! | `std::thread::park`, also inside of std's `mpsc` | parked, and its M is claimed |
 //!
 //! **`std::thread::park` on a green thread.** Its token belongs to the OS thread. So do the names by which
@@ -20,8 +20,7 @@
 //!   the waiter's thread id.
 //! - *Other Gs are moved off a claimed M.* A caught call promises its caller the same OS thread.
 //! - *The waiter moves to an M without bound Gs.* The channel has written down the waiter's thread id and its
-//!   token before the first call that is caught. Nothing before that call is: std's `recv` makes no other
-//!   one.
+//!   token before the first caught call. Nothing before that call is: std's `recv` makes no other one.
 //! - *Gs in caught calls share no M with free Gs*, so that no free G claims beside them. Any free G may make
 //!   its first caught call, in frames of C already. So each would need an M of its own.
 
@@ -83,9 +82,9 @@ fn wait_in_table(word: &AtomicU32, expected: u32, company: Company, until: u64) 
     }
 }
 
-/// Wakes up to `most` waiters for the word at `address`: green threads, and by `system` those of the kernel,
-/// which returns how many it has woken, or an error below zero. Returns the number of all. *Runs on: any
-/// thread.*
+/// Wakes up to `most` waiters for the word at `address`: green threads, and waiters in the kernel. `system`
+/// wakes in the kernel. It returns how many it has woken, or an error below zero. Returns the number of all.
+/// *Runs on: any thread.*
 pub fn wake(address: usize, most: usize, system: impl FnOnce(usize) -> isize) -> isize {
     // In a forked child a bucket may be locked by a thread that the child does not have.
     if fork::is_forked() { system(most) } else { TABLE.wake(address, most, system) }
@@ -98,11 +97,11 @@ pub fn with_table_locked<R>(f: impl FnOnce() -> R) -> R {
     TABLE.locked(f)
 }
 
-/// Waits as `std::thread::park` does; the file's head tells how.
+/// Waits as `std::thread::park` does. The file's head explains how.
 #[cold]
 fn park_as_std(g: GRef, word: &AtomicU32, expected: u32, until: u64) -> WordWait {
-    // SAFETY: the M of this OS thread exists while a G runs on it, and this G returns to it after its wait:
-    // it claims the M, or is pinned.
+    // SAFETY: the M of this OS thread exists while a G runs on it. This G returns to the M after its wait,
+    // because the G claims the M or is pinned.
     let m = unsafe { OwnM::new(&*on_m(|m| ptr::from_ref(m.shared())).expect("a green thread runs on an M")) };
     if !g.is_pinned() || g.binding.is_home() {
         // SAFETY: `g` runs here, on `m`.

@@ -34,7 +34,7 @@ use crate::sync::{
 };
 use crate::wait::queue::{Lock, Node, Queue, Wake};
 
-/// A condition variable without a mutex; the file's head tells its protocol.
+/// A condition variable without a mutex. The file's head explains its protocol.
 pub struct Condvar {
     /// The mutex of the waiters; null while no waiter is queued. Changes under the queue's lock.
     mutex: AtomicPtr<Mutex>,
@@ -74,8 +74,8 @@ impl Condvar {
             // SAFETY: the caller holds the mutex, by this function's contract.
             unsafe { mutex.unlock() };
         }
-        // SAFETY: the node stays in this frame until it is in no queue: a waker unlinks a woken node before
-        // it decides the wait, and `leave` removes the node otherwise. Nothing in between unwinds or begins
+        // SAFETY: the node stays in this frame until it is in no queue. A waker unlinks a woken node before
+        // it decides the wait, and `leave` removes any other node. Nothing in between unwinds or begins
         // another wait of this thread: `unlock_to_wait` calls wakers `apart`.
         unsafe { self.enter(&node, mutex)? };
         if !broken!("condvar_mutex_given_back_first") {

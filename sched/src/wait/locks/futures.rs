@@ -11,8 +11,8 @@
 //! ```
 //!
 //! *A woken thread always retries; a woken future may never be polled again.* The drop of such a future does
-//! what its retry would have done. Until that poll or drop no second waiter is woken, because `WOKEN` is set;
-//! newcomers may take the lock meanwhile.
+//! what its retry would have done. Until that poll or drop no second waiter is woken, because `WOKEN` is set.
+//! Newcomers may take the lock in that time.
 
 #![allow(unsafe_code)]
 

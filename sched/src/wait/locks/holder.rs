@@ -1,9 +1,9 @@
 //! Which thread took a lock, for dumps and for the search for deadlocks. Recorded only after [`track`], and
 //! while a [`Tracking`] lives.
 //!
-//! A lock that one thread has alone has a [`Holder`]. A share of a reader-writer lock is recorded by its
-//! reader, in a list of the reader's own: a lock has no room for all its readers. A dumper reads the list of
-//! a thread that it holds parked.
+//! A lock that one thread has alone has a [`Holder`]. A reader records its share of a reader-writer lock in a
+//! list of its own, because a lock has no room for all its readers. A dumper reads the list of a thread that
+//! it holds parked.
 //!
 //! The taker records itself after it took the lock, and clears the record before it unlocks. So a record
 //! never names a thread that has unlocked; a lock without a record may be taken. A guard may be sent to

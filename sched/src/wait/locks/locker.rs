@@ -17,7 +17,7 @@ use crate::wait::queue::{Ended, Guard, Queue, WaitOptions, wait};
 /// What may end a wait for a lock before the waiter is woken.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// Tells whether a cancellation ends the wait.
+    /// Whether a cancellation ends the wait.
     pub cancel: Cancel,
     /// The time at which the wait times out, if there is one.
     pub deadline: Option<Instant>,
@@ -43,7 +43,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// The state of a waiter that was woken and whose waiting time starts with its next wait.
+    /// The state of a woken waiter. Its waiting time starts with its next wait.
     pub(super) fn woken() -> Self {
         Line { since: None, woken: true }
     }

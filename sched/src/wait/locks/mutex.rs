@@ -1,5 +1,5 @@
 //! The mutex: one word and a queue of waiters. Locks, unlocks, and hands over to a starving waiter. The head
-//! of `wait/locks.rs` tells the protocol.
+//! of `wait/locks.rs` explains the protocol.
 
 use super::holder::Holder;
 use super::locker::{Line, Patience, is_long_ago, spin, stay};
@@ -38,7 +38,7 @@ pub(super) struct Waiter {
     pub(super) moved: bool,
 }
 
-/// The value of `since` for a waiter whose waiting time has not begun: a condition variable's waiter.
+/// The value of `since` before the waiting time of a waiter begins: of a condition variable's waiter.
 pub(super) const NOT_YET: u64 = u64::MAX;
 
 impl Waiter {
@@ -173,7 +173,7 @@ impl Mutex {
         false
     }
 
-    /// Tells a dump about the mutex. *Runs on: any thread.*
+    /// Describes the mutex for a dump. *Runs on: any thread.*
     fn look_from_afar(&self) -> Option<Awaited> {
         let address = std::ptr::from_ref(self).addr();
         Some(Awaited::Mutex { address, locked: self.is_locked(), holder: self.holder.id() })

@@ -27,7 +27,7 @@ pub enum Stage {
     Done,
 }
 
-/// A step that is run once; the file's head tells its protocol.
+/// A step that is run once. The file's head explains its protocol.
 pub struct Once {
     stage: AtomicU8,
     queue: Lock<Queue<()>>,

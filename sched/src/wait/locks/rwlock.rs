@@ -2,7 +2,7 @@
 //!
 //! Readers at the head of the queue are served together, up to the first writer. A writer is served alone. A
 //! reader that arrives while a writer waits queues up behind that writer. So neither side starves the other.
-//! The head of `wait/locks.rs` tells the common protocol. This file adds:
+//! The head of `wait/locks.rs` explains the common protocol. This file adds:
 //!
 //! ```text
 //!   unlock, by the last reader or the writer     lock, when not free for the caller
@@ -15,12 +15,12 @@
 //! ```
 //!
 //! - *Readers and upgradable readers are given their share before they are woken.* Only a writer is woken
-//!   with nothing: a lock given to a writer would keep all others out until that writer runs.
-//! - *A waiter that leaves the queue serves it.* A writer that timed out may have kept readers waiting that
-//!   can share the lock with its present readers.
+//!   with nothing, because a lock given to it would keep all others out until it runs.
+//! - *A waiter that leaves the queue serves it.* A writer that timed out may have kept readers waiting. These
+//!   readers can share the lock with its present readers.
 //! - *Upgrading.* One reader may be `UPGRADABLE`. To upgrade, that reader waits until it is the only reader
-//!   (`UPGRADING`). It waits in a queue of its own, which is served first. No other locker is let in
-//!   meanwhile.
+//!   (`UPGRADING`). It waits in a queue of its own, which is served first. No other locker is let in during
+//!   that wait.
 //! - *`RECURSIVE` locks* let a reader in while another reader is in, even past queued writers. So a thread
 //!   that has a share always gets a second share.
 
@@ -56,7 +56,7 @@ const READERS: usize = !(READER - 1);
 /// With one of these bits set, a new reader must queue up.
 const IN_TURN_ONLY: usize = STARVING | WRITER_WAITS;
 
-/// A reader-writer lock without contents; the file's head tells its protocol.
+/// A reader-writer lock without contents. The file's head explains its protocol.
 pub struct RwLock<const RECURSIVE: bool> {
     word: AtomicUsize,
     pub(super) queues: Lock<Queues>,
@@ -226,17 +226,17 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
         std::ptr::from_ref(self).addr()
     }
 
-    /// Tells a dump about the lock for a waiter that wants to read. *Runs on: any thread.*
+    /// Describes the lock to a dump, for a waiter that wants to read. *Runs on: any thread.*
     fn look_as_reader(&self) -> Option<Awaited> {
         self.look_from_afar(Wants::Shared)
     }
 
-    /// Tells a dump about the lock for a waiter that wants the upgradable share. *Runs on: any thread.*
+    /// Describes the lock to a dump, for a waiter that wants the upgradable share. *Runs on: any thread.*
     fn look_as_upgradable_reader(&self) -> Option<Awaited> {
         self.look_from_afar(Wants::Upgradable)
     }
 
-    /// Tells a dump about the lock for a waiter that wants to write. *Runs on: any thread.*
+    /// Describes the lock to a dump, for a waiter that wants to write. *Runs on: any thread.*
     fn look_as_writer(&self) -> Option<Awaited> {
         self.look_from_afar(Wants::Alone)
     }
@@ -692,8 +692,8 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
     }
 }
 
-/// Returns `true` if an unlocker must serve the queue. Returns `false` while a woken writer has not retried:
-/// the queue is then served by that writer's own unlock, or by the unlock of the holder that keeps the writer
+/// Returns `true` if an unlocker must serve the queue. Returns `false` while a woken writer has not retried.
+/// Then another unlock serves the queue: that writer's own, or that of the holder that keeps the writer
 /// waiting.
 #[inline]
 fn needs_service(word: usize) -> bool {

@@ -46,7 +46,7 @@ pub struct WaitFuture<'l, S, T, P: PassOn<S, T>> {
 // SAFETY: all threads reach the node under the lock alone, the future included. What moves from thread to
 // thread is the state, the payload and `regrant`, which are `Send`.
 unsafe impl<'l, S: Send, T: Send, P: PassOn<S, T> + Send> Send for WaitFuture<'l, S, T, P> {}
-// SAFETY: through a shared reference the future only tells its lock and whether it waits.
+// SAFETY: through a shared reference the future only gives its lock and whether it waits.
 unsafe impl<'l, S: Send, T: Send, P: PassOn<S, T>> Sync for WaitFuture<'l, S, T, P> {}
 
 impl<'l, S, T, P: PassOn<S, T>> WaitFuture<'l, S, T, P> {

@@ -4,9 +4,9 @@
 //! does not park, enter the runtime, or run user code. So only the kernel and a pause can delay a holder.
 //!
 //! A locker that finds the lock taken spins a little, then yields its CPU, and then sleeps. The sleep is for
-//! a locker of real-time priority: its yield does not let a holder of lower priority run, and the holder may
-//! need that CPU. A locker that has yielded a few times lets all paused hogs go, because one of them may be
-//! the holder (`run/crowd.rs`).
+//! a locker of real-time priority. The yield of such a locker does not let a holder of lower priority run,
+//! and the holder may need that CPU. A locker that has yielded a few times lets all paused hogs go, because
+//! one of them may be the holder (`run/crowd.rs`).
 //!
 //! Rejected: *to count the locks of each thread*, as other locks of the runtime do (`sync/hold.rs`), so that
 //! no holder is paused. A message through a channel then takes 10.5 ns instead of 8.
@@ -22,7 +22,7 @@ use crate::sync::{
     cell::UnsafeCell,
 };
 
-/// A lock around `S`; the file's head tells how a locker waits.
+/// A lock around `S`. The file's head explains how a locker waits.
 pub struct Lock<S> {
     word: LoomWord,
     state: UnsafeCell<S>,
@@ -171,8 +171,8 @@ impl Spin {
         taken.is_ok().then_some(SpinRelease(self))
     }
 
-    /// Releases the lock, calls `f`, and takes the lock again. *Runs on: the holder, whose guard is borrowed
-    /// mutably meanwhile.*
+    /// Releases the lock, calls `f`, and takes the lock again. *Runs on: the holder. The call borrows its
+    /// guard mutably.*
     #[cold]
     #[inline(never)]
     fn unlocked(&self, f: fn()) {

@@ -1,4 +1,4 @@
-//! Models of locking as a future: futures and threads take turns, and a future that is dropped in any of its
+//! Models of locking as a future: futures and threads take turns. A future that is dropped in any of its
 //! states keeps nothing from the waiters behind it.
 
 use std::pin::{Pin, pin};
@@ -122,7 +122,7 @@ fn a_hand_over_meets_the_drop_of_a_future() {
     given_back_while_a_future_is_dropped(Counter::unlock_fair, Counter::add_as_a_thread);
 }
 
-/// A future is dropped while a thread queues up. `WAITING` tells whether a waiter is left.
+/// A future is dropped while a thread queues up. `WAITING` says whether a waiter is left.
 #[test]
 fn a_queued_future_is_dropped() {
     explore(3, || {
