@@ -3,7 +3,7 @@
 //! - A **G** is a green thread: a closure or a future, a word that decides its current wait, and a timer. A G
 //!   has a stack only while something lies on that stack. (`g.rs`; the stack in `stack/coro.rs` and
 //!   `stack.rs`)
-//! - An **M** is an OS thread. The scheduler runs on the M's own stack: the loop in `run/run_loop.rs` resumes
+//! - An **M** is an OS thread. The scheduler runs on the M's own stack. The loop in `run/run_loop.rs` resumes
 //!   a G, and gets control back together with the reason why the G stopped. (`m.rs`)
 //! - A **P** is the right to run Gs. A P has a run queue, a heap of timers and a pool of warm stacks.
 //!   (`p.rs`)
@@ -57,13 +57,13 @@
 //! - `p/lease.rs`: the lent P. An M lends its P when it resumes a G, and every call into the runtime takes
 //!   the P back. Sysmon may retake a P that stays lent for too long. (Go treats only system calls so.) A G
 //!   that computes or blocks in the kernel therefore delays no other G. If a G calls too often for a retake,
-//!   sysmon asks for the P, and the way out of the next call gives the P up. `run/boundary.rs` says what a G
+//!   sysmon asks for the P. The way out of the next call then gives the P up. `run/boundary.rs` says what a G
 //!   does that has lost its P.
 //! - `asleep/in_place.rs`: a late wake-up of an M ends no wait of the G that is parked on it; its waker does,
 //!   or the limit.
 //! - `watch/capture.rs`: what a signal handler takes for a reader is read whole or not at all.
-//! - `m/pause.rs`: an M is paused only in user code without a P and without a lock of the runtime, and goes
-//!   on when sysmon lets it go.
+//! - `m/pause.rs`: an M is paused only in user code without a P and without a lock of the runtime. It goes on
+//!   when sysmon lets it go.
 //! - `sync/hold.rs`: a thread that has a lock of the runtime, or is about to take it, counts as its holder.
 //! - `m/refusal.rs`: sysmon asks again for a thread that was refused, and then finds the P for it.
 //! - `asleep/rest.rs`: a G that is bound to an M finds that M awake or wakes it, and that M does not end.
@@ -99,8 +99,8 @@
 //!
 //! # Where an M looks for work (`run/find.rs`)
 //!
-//! 1. The due timers of its own P; then the run-next slot, the woken Gs and the new Gs of its own P, by turns
-//!    with the Gs that are bound to the M.
+//! 1. The due timers of its own P. Then the run-next slot, the woken Gs and the new Gs of its own P, by turns
+//!    with the Gs bound to the M.
 //! 2. The global queue, then the network.
 //! 3. The other Ps. The M spins over them for about 5 us; the last round also takes from run-next slots and
 //!    due timers.
@@ -145,14 +145,14 @@
 //! too. Strict mode (`Config::strict`) binds each G from its first line on.
 //!
 //! The queues of the Ps hold only Gs that may run on any M; a future between two polls is such a G. A bound G
-//! waits in the queue of its M (`M::home`); the waker that puts the G there wakes that M if the M sleeps
+//! waits in the queue of its M (`M::home`). The waker that puts the G there wakes that M if the M sleeps
 //! (`asleep/rest.rs`). An M that has a G in `home` and finds no idle P joins the line for Ps
 //! (`Idle::take_or_want`). Ps are given to that line first, and an M passes its P on after a millisecond. An
 //! M to which Gs are bound does not end (`Homes`). While a G is parked in the middle of an unwind, its panics
 //! are set aside (`g/panics.rs`).
 //!
-//! A pinned G keeps other Gs off its OS thread, but not Gs that are bound to its M: it may wait for one of
-//! them. Then the pinned G is bound too and *reserves* the M, which runs only bound Gs meanwhile
+//! A pinned G keeps other Gs off its OS thread, but not Gs that are bound to its M. The pinned G may wait for
+//! one of these. Then the pinned G is bound too and *reserves* the M. A reserved M runs only bound Gs
 //! (`run/reserved.rs`).
 //!
 //! Rejected: parking the M with each bound G, as with a pinned one. Ten thousand polls that park would take
@@ -161,9 +161,9 @@
 //! # Where user code runs
 //!
 //! User code runs on green threads and plain OS threads. User code never runs on an M's own stack, under a
-//! lock, or inside the runtime, with one exception. Closures, futures, wakers (`timer/user_wakers.rs` for
-//! foreign wakers that a timer or the network calls) and destructors may therefore park, panic
-//! (`sys/catch_panic.rs`), or return as a forked child (`sys/fork.rs`).
+//! lock, or inside the runtime, with one exception. Closures, futures, wakers and destructors may therefore
+//! park, panic (`sys/catch_panic.rs`), or return as a forked child (`sys/fork.rs`). `timer/user_wakers.rs`
+//! has the foreign wakers that a timer or the network calls.
 //!
 //! The exception: no memory may be left for the G that would call a foreign waker. Then the M or sysmon calls
 //! that waker at once, on its own stack, inside the runtime and without a lock.
@@ -356,7 +356,7 @@ mod watch {
     pub(crate) mod samples;
 }
 
-/// Schedulers whose choices are made by a simulation.
+/// Schedulers for which a simulation makes the choices.
 #[cfg(not(loom))]
 pub mod simulation {
     pub use crate::api::node::gs_of;

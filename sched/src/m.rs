@@ -68,8 +68,8 @@ pub(crate) enum Loan {
 /// The most dead Gs that an M keeps for its next spawns.
 const KEPT_GS: usize = 128;
 
-/// One M. Ms live as long as their runtime, because sysmon reads them; an M whose thread has ended serves the
-/// next thread.
+/// One M. Ms live as long as their runtime, because sysmon reads them; after the end of its thread, an M
+/// serves the next thread.
 pub(crate) struct M {
     pub(crate) runtime: *const Runtime,
     /// The index of the M among all Ms.
@@ -78,10 +78,10 @@ pub(crate) struct M {
     pub(crate) sleep: Sleep,
     /// Whether the M pauses although its G computes.
     pub(crate) pause: Pause,
-    /// The G whose code the M runs. Sysmon and the overflow report read it.
+    /// The G that the M runs. Sysmon and the overflow report read it.
     running: AtomicPtr<G>,
-    /// The G whose contexts are being saved or restored by user code (`run/contexts.rs`); `running` is null
-    /// meanwhile.
+    /// The G for which user code saves or restores contexts now (`run/contexts.rs`). `running` is null in
+    /// that time.
     hooked: AtomicPtr<G>,
     /// The kernel's id of the thread.
     tid: AtomicI32,
@@ -102,10 +102,10 @@ pub(crate) struct Own {
     /// The M's own count of its runtime (`run/kept.rs`); null while no thread runs the M.
     pub(crate) keeper: Cell<*const ()>,
     pub(crate) loan: Cell<Loan>,
-    /// The pinned G that is parked here at home and has parked last: the M runs no Gs but those that are
-    /// bound to it (`run/reserved.rs`).
+    /// The pinned G that is parked here at home and has parked last. The M then runs only Gs that are bound
+    /// to it (`run/reserved.rs`).
     pub(crate) reserved_by: Cell<Option<GRef>>,
-    /// How many Gs claim this M: it runs no Gs but those that are bound to it (`run/reserved.rs`).
+    /// How many Gs claim this M. A claimed M runs only Gs that are bound to it (`run/reserved.rs`).
     pub(crate) claims: Cell<usize>,
     /// Until when the M may run user code without a P, after a call that blocked; 0 if it may not
     /// (`run/roaming.rs`).
@@ -216,7 +216,7 @@ impl M {
         self.running.store(g, Ordering::Release);
     }
 
-    /// Returns the G whose code the M ran a moment ago. *Runs on: any thread.*
+    /// Returns the G that the M ran a moment ago. *Runs on: any thread.*
     #[inline]
     pub(crate) fn running(&self) -> Option<GRef> {
         // Acquire: pairs with `set_running`; the reader sees the initialised G.
@@ -224,7 +224,7 @@ impl M {
         unsafe { self.running.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Returns the G whose code or hooks the M ran a moment ago. *Runs on: any thread.*
+    /// Returns the G of the code or hooks that the M ran a moment ago. *Runs on: any thread.*
     #[inline]
     pub(crate) fn running_or_hooked(&self) -> Option<GRef> {
         // Acquire: pairs with `run_hooks`.
@@ -258,7 +258,7 @@ impl<'m> OwnM<'m> {
     pub(crate) fn held(self) -> Option<Held<'m>> {
         debug_assert!(matches!(self.own().loan.get(), Loan::InRuntime), "a lent P is not held");
         // SAFETY: Ps live as long as their runtime. `acquire` and `let_go` keep `p` set only while this M
-        // holds or has lent that P, and the entry into the runtime has taken a lent P back.
+        // holds or has lent that P. The entry into the runtime has taken a lent P back.
         unsafe { self.own().p.get().as_ref().map(|p| Held::new(p)) }
     }
 
@@ -290,8 +290,8 @@ impl<'m> OwnM<'m> {
     }
 
     /// Makes `hooks` the running code instead of that of `g`, which runs on this M. Until it returns, the
-    /// caller counts as a plain OS thread: it waits with its OS thread, no cancellation unwinds it, and it
-    /// has no G to attach contexts to. *Runs on: this M, in user code.*
+    /// caller counts as a plain OS thread. The caller waits with its OS thread, no cancellation unwinds it,
+    /// and it has no G to attach contexts to. *Runs on: this M, in user code.*
     pub(crate) fn run_hooks(self, g: GRef, hooks: impl FnOnce()) {
         debug_assert!(!matches!(self.own().loan.get(), Loan::InRuntime), "hooks are user code");
         // Release, as in `set_running`.

@@ -1,5 +1,5 @@
-//! Running Gs: choosing the next one, running it until it stops, waking those that wait, and the Ms and Ps
-//! that this takes.
+//! Running Gs: choosing the next one, running it until it stops, waking waiters, and the Ms and Ps that this
+//! takes.
 
 mod blocking;
 pub(crate) mod boundary;

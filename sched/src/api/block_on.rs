@@ -5,14 +5,14 @@
 //!
 //! # Futures that are not `Send`
 //!
-//! Such a future may belong to its OS thread: it may keep the guard of a lock of std, or an `Rc` that a
-//! thread-local has, too. So all its polls and its drop must happen on the OS thread where its maker called.
-//! `block_on_local` does so:
+//! Such a future may belong to its OS thread. It may keep the guard of a lock of std, or an `Rc` that a
+//! thread-local has, too. So all its polls and its drop must happen on the OS thread of the call that made
+//! it. `block_on_local` does so:
 //!
 //! - A plain OS thread polls the future itself and sleeps between polls. No other thread sees the future.
 //! - A green thread leaves its polling flag set between polls, until the future is dropped. A G with that
-//!   flag waits at home (`Keeps::AtHome` in `run/boundary.rs`), and only its home M resumes it. Other Gs run
-//!   on that OS thread meanwhile, as other tasks do in every executor.
+//!   flag waits at home (`Keeps::AtHome` in `run/boundary.rs`), and only its home M resumes it. Until then
+//!   other Gs run on that OS thread, as other tasks do in every executor.
 //!
 //! The caller passes the future by value, and a G cannot move between that and the first poll, because
 //! nothing parks.
@@ -21,7 +21,7 @@
 //! callers in `runtime` require `Send`.
 //!
 //! Rejected: no `Send` bound at `block_on` itself. At main, all futures would leave the green threads for the
-//! plain OS thread: a wake-up would cost a system call, and a deadlock would not be reported. On a green
+//! plain OS thread. A wake-up would cost a system call, and a deadlock would not be reported. On a green
 //! thread a hog would delay all.
 
 use std::pin::pin;
@@ -89,7 +89,7 @@ impl Drop for Driving {
     }
 }
 
-/// While this lives, the calling thread polls a future, except during `pause`: a G stays on its OS thread,
+/// While this lives, the calling thread polls a future, except during `pause`. A G stays on its OS thread,
 /// and the polls have a budget of their own.
 struct Polls {
     g: Option<GRef>,
@@ -152,7 +152,7 @@ fn drive<F: Future>(
 }
 
 /// Runs `f`, which polls or drops a future that the calling thread drives itself. A green thread stays on its
-/// OS thread meanwhile, also if it parks.
+/// OS thread during `f`, also if it parks.
 pub fn within_poll<T>(f: impl FnOnce() -> T) -> T {
     let _polls = Polls::begin(current_g());
     once(f)
@@ -167,8 +167,8 @@ fn once<T>(poll: impl FnOnce() -> T) -> T {
     poll()
 }
 
-/// A wake token apart from the two of the G: for a future that is driven within the poll of another future,
-/// or by a plain OS thread.
+/// A wake token apart from the two of the G. It is for a future that is driven within the poll of another
+/// future, or by a plain OS thread.
 struct Apart(crate::sync::Mutex<Notice>);
 
 enum Notice {

@@ -3,8 +3,9 @@
 //!
 //! The budget belongs to the thread that polls: it lies in its G, or in the proxy G of a plain OS thread.
 //! Each driver of futures (`run/task.rs`, `api/block_on.rs`) gives each poll a new one. A driver within
-//! another driver's poll puts its own in the place of the outer one meanwhile. Code that no driver of this
-//! crate polls, as in an executor of another crate, has no budget: no operation is refused there.
+//! another driver's poll puts its own in the place of the outer one until that driver ends. Code that no
+//! driver of this crate polls, as in an executor of another crate, has no budget: no operation is refused
+//! there.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -14,7 +14,7 @@ fn has_slots() -> bool {
     current_g().is_some() || on_m(|_| ()).is_none()
 }
 
-/// Attaches `slot` to the calling thread, unless it is attached: from now on the thread's context of that
+/// Attaches `slot` to the calling thread, unless it is attached. From now on the thread's context of that
 /// kind follows it, or is inherited from it. Does nothing in a hook.
 pub fn attach(slot: &'static dyn Slot) {
     if has_slots() {

@@ -2,8 +2,8 @@
 //! caller, and the caller resumes on the same OS thread. (Feature `interpose`.)
 //!
 //! Foreign code keeps the addresses of thread-locals: gcc takes the address of `errno` once in a function,
-//! and uses it after each call. So the wait is that of a poll: the G is bound to its M until it resumes
-//! there, and other Gs run on the M meanwhile. A G with thread-locals of its own needs none of that: it
+//! and uses it after each call. So the wait is that of a poll. The G is bound to its M until it resumes
+//! there, and other Gs run on the M in between. A G with thread-locals of its own needs none of that: it
 //! resumes on any M, with its thread-locals.
 //!
 //! Rejected: *to return to the first M only with an error*. A call that succeeded on another M lets the next

@@ -132,7 +132,7 @@ impl<T> Join<T> {
     /// Makes the join handle of `g`.
     ///
     /// # Safety
-    /// `g` was just begun with a task whose result is a `T`, and no other `Join` of it exists.
+    /// `g` was just begun with a task that returns a `T`, and no other `Join` of it exists.
     pub(crate) unsafe fn new(g: GRef) -> Self {
         Join { g: GHandle(g), over: false, _result: PhantomData }
     }

@@ -1,5 +1,5 @@
-//! Code whose waits are not ended from outside (`g/mask.rs`): for the user, and for code of the user that the
-//! runtime calls on behalf of a thread.
+//! Code in which nothing from outside ends a wait (`g/mask.rs`). It is for the user, and for code of the user
+//! that the runtime calls on behalf of a thread.
 
 use crate::g::mask::Mask;
 use crate::m::current::current_g;

@@ -217,8 +217,8 @@ fn park_after_all(g: GRef, number: u32, when: u64) {
     crate::api::sleep::delete_timer(g);
 }
 
-/// Unwinds the caller if it has been cancelled, if the deadline of a `timeout` around it has passed, or if a
-/// revocable stretch around it was revoked; unless it already unwinds.
+/// Unwinds the caller if it has been cancelled. Unwinds it too if the deadline of a `timeout` around it has
+/// passed, or if a revocable stretch around it was revoked. Does nothing if the caller already unwinds.
 #[inline]
 pub fn unwind_if_cancelled() {
     // The proxy G of a plain OS thread is allocated when that thread first parks; before that there is no
@@ -403,7 +403,7 @@ enum Gives {
     InAnyCase,
 }
 
-/// Runs `f`, which may block its OS thread. Meanwhile the P can run other Gs.
+/// Runs `f`, which may block its OS thread. During `f` the P can run other Gs.
 pub fn blocking<T>(f: impl FnOnce() -> T) -> T {
     blocks(Gives::IfWorkWaits, f)
 }
@@ -414,7 +414,8 @@ pub fn blocking_briefly<T>(f: impl FnOnce() -> T) -> T {
     blocks(Gives::IfItLasts, f)
 }
 
-/// Runs `f` as `blocking` does, for a call that is known to wait: work that comes meanwhile finds an idle P.
+/// Runs `f` as `blocking` does, for a call that is known to wait: work that comes during the call finds an
+/// idle P.
 pub fn blocking_for_long<T>(f: impl FnOnce() -> T) -> T {
     blocks(Gives::InAnyCase, f)
 }

@@ -67,7 +67,7 @@ pub(crate) fn park_with_alarm(g: GRef, number: u32, when: u64) {
     }
 }
 
-/// Arms a timer for a caller that goes on running, so the scheduler must be told of it now.
+/// Arms a timer, and reports it to the scheduler at once, because the caller goes on running.
 fn arm(entered: &Entered, timer: &TimerRef, when: u64, seq: u64) {
     let sched = entered.m().sched();
     let held = entered.held();

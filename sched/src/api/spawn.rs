@@ -49,7 +49,7 @@ pub enum Where<'s> {
     In(&'s Arc<Sched>),
 }
 
-/// Spawns a closure. `after` is told when it has ended. *Runs on: any thread.*
+/// Spawns a closure. `after` is called when it has ended. *Runs on: any thread.*
 ///
 /// # Errors
 /// Returns an error if there is no memory for the green thread, no stack of the size asked for, or no stack
@@ -71,8 +71,8 @@ pub unsafe fn closure<T, F: FnOnce() -> T>(
         .map(|g| unsafe { Join::new(g) })
 }
 
-/// Spawns a future. `after` is told when it has ended. A green thread of its own polls the future, and has a
-/// stack only during a poll. *Runs on: any thread.*
+/// Spawns a future. `after` is called when it has ended. A green thread of its own polls the future, and has
+/// a stack only during a poll. *Runs on: any thread.*
 ///
 /// # Errors
 /// Returns an error if there is no memory for the green thread, no stack of the size asked for, or no stack
@@ -129,8 +129,8 @@ impl Needs {
     /// room for large values.
     #[inline]
     fn stack_bytes(self, asked: Option<usize>, sched: &Sched) -> Option<usize> {
-        // The least stack has room for small values. So most spawns, whose size is known here, look no
-        // further.
+        // The least stack has room for small values. So most spawns look no further, because their size is
+        // known here.
         if self.moves <= ALLOWED_STACK_BYTES.start() / (2 * COPIES) {
             return asked;
         }

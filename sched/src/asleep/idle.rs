@@ -14,7 +14,7 @@
 //! ```
 //!
 //! An M that spins promises to look at every queue. So makers of work wake no M while an M spins. The M
-//! withdraws its promise when it goes to sleep and when it has found work, and then looks once more, because
+//! withdraws its promise when it goes to sleep and when it has found work. Then it looks once more, because
 //! more work may have come.
 //!
 //! Rejected: waking an M for each piece of work, because a futex wake costs microseconds. Rejected too: Go's
@@ -210,7 +210,7 @@ impl<M: PartialEq + Copy> Idle<M> {
         self.lists.lock().take_p(&self.idle_ps, and_return(set_held))
     }
 
-    /// Calls `f` with each idle P, under the lock, so that no thread can take one meanwhile.
+    /// Calls `f` with each idle P. The lock is held, so that no thread can take an idle P during the call.
     pub(crate) fn for_each_idle(&self, mut f: impl FnMut(usize)) {
         self.lists.lock().ps.iter().for_each(|&p| f(p));
     }

@@ -1,4 +1,4 @@
-//! How a wait in place ends: a G is parked together with its M, and a waker or the limit of the wait lets
+//! How a wait in place ends. A G is parked together with its M, and a waker or the limit of the wait lets
 //! that M go on.
 //!
 //! ```text

@@ -122,7 +122,7 @@ impl Nap {
         }
         write(word);
         self.idle_at.store(0, Ordering::Relaxed);
-        // Release: pairs with the Acquire in `word`, whose caller then sees that event.
+        // Release: pairs with the Acquire in `word`. The caller of `word` then sees that event.
         let order = if broken!("nap_cleared_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         self.word.store(0, order);
     }

@@ -1,8 +1,8 @@
 //! What a parked M is woken for. The waker leaves a [`Wish`], and then wakes the M, which takes it.
 //!
-//! The kernel needs 5 to 100 us to wake a thread, and meanwhile the P that was left for it does nothing. So
-//! an M that is awake and finds no idle P may take that P over. It puts the M that was to have the P back
-//! into the list of parked Ms.
+//! The kernel needs 5 to 100 us to wake a thread. In this time the P that was left for the thread does
+//! nothing. So an M that is awake and finds no idle P may take that P over. It puts the M that was to have
+//! the P back into the list of parked Ms.
 //!
 //! ```text
 //!   the giver                       the M that is woken           another M without a P
@@ -25,7 +25,7 @@ use crate::sync::{
 pub(crate) enum Wish {
     /// Nothing in particular: the runtime ends, the M is new and has no P, or another M has taken its P over.
     Nothing,
-    /// Take P `p`, whose lease is held for this M. With `spinning`, keep the promise to look for work.
+    /// Take P `p`, which has its lease held for this M. With `spinning`, keep the promise to look for work.
     Run { p: usize, spinning: bool },
     /// Watch the network and the timers without a P, unless another M does. The M has promised to look for
     /// work first.
@@ -66,13 +66,13 @@ impl WishWord {
         self.leave((p + 1) << 2 | MAY_BE_TAKEN_OVER | usize::from(spinning));
     }
 
-    /// Tells a parked M to end its thread. *Runs on: as `hand_to_parked`.*
+    /// Leaves a parked M the wish to end its thread. *Runs on: as `hand_to_parked`.*
     pub(crate) fn end(&self) {
         self.leave(END);
     }
 
-    /// Tells a parked M to watch the network and the timers, and hands over the promise to look for work.
-    /// *Runs on: as `hand_to_parked`.*
+    /// Leaves a parked M the wish to watch the network and the timers, and hands over the promise to look for
+    /// work. *Runs on: as `hand_to_parked`.*
     pub(crate) fn watch(&self) {
         self.leave(WATCH);
     }
@@ -93,7 +93,7 @@ impl WishWord {
         self.0.swap(wish, Ordering::Release);
     }
 
-    /// Takes the wish. *Runs on: the M whose wish it is.*
+    /// Takes the wish. *Runs on: the M that the wish is for.*
     pub(crate) fn take(&self) -> Wish {
         // Acquire: pairs with `leave`; this M sees what the earlier holder of the P did.
         Wish::from(self.0.swap(NOTHING, Ordering::Acquire))

@@ -106,8 +106,8 @@ impl Parks {
     }
 }
 
-/// Returns `true` if `look` returns `true` and the traces did not change meanwhile. Then all that `look` saw
-/// held at one moment.
+/// Returns `true` if `look` returns `true` and the traces did not change during the call. Then all that
+/// `look` saw held at one moment.
 pub(crate) fn at_one_moment<T: PartialEq>(traces: impl Fn() -> T, look: impl FnOnce(&T) -> bool) -> bool {
     let before = traces();
     look(&before) && (broken!("deadlock_traces_read_once") || traces() == before)

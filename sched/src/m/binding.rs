@@ -1,5 +1,5 @@
-//! Writes on which M a G may run: any M, the M on which the G waits in place, or the home to which the G is
-//! bound.
+//! Writes on which M a G may run. That is any M, the M on which the G waits in place, or the home to which
+//! the G is bound.
 
 #![allow(unsafe_code)]
 
@@ -39,8 +39,7 @@ impl G {
         unsafe { self.bind(Binding::Home, Some(m.shared())) };
     }
 
-    /// Binds this G to `m` until it ends, and lets no G run on `m` any more but those that are bound to `m`
-    /// (`run/reserved.rs`).
+    /// Binds this G to `m` until it ends, and lets only bound Gs run on `m` from now on (`run/reserved.rs`).
     ///
     /// # Safety
     /// The G runs on this thread, which is `m`.

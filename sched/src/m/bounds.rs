@@ -1,4 +1,4 @@
-//! What libraries are told of the stack on which they run: `pthread_getattr_np`.
+//! What libraries learn of the stack on which they run: `pthread_getattr_np`.
 //!
 //! Code that recurses deeply asks libc for the bounds of its thread's stack: `stacker`, and with it parsers.
 //! In a closure with thread-locals of its own that thread is the green thread, of which libc knows no stack.

@@ -36,8 +36,8 @@ pub(crate) fn set(m: *const M) {
     CURRENT.set(m);
 }
 
-/// Marks this process as a forked child, whose thread is no M. *Runs on: the only thread of the child,
-/// directly after the fork.*
+/// Marks this process as a forked child. Its thread is no M. *Runs on: the only thread of the child, directly
+/// after the fork.*
 pub(crate) extern "C" fn leave_in_child() {
     fork::begin_child();
     set(ptr::null());

@@ -1,4 +1,4 @@
-//! Where libraries are told of the stack of the OS thread.
+//! Where libraries learn of the stack of the OS thread.
 
 #![allow(dead_code, unreachable_pub, reason = "exported for interposition")]
 

@@ -1,5 +1,5 @@
-//! The pause of an M whose G computes without a P: sysmon asks for it, and the M sleeps in a signal handler
-//! until sysmon lets it go.
+//! The pause of an M with a G that computes without a P. Sysmon asks for it, and the M sleeps in a signal
+//! handler until sysmon lets it go.
 //!
 //! ```text
 //!   sysmon                                the M's thread, in the handler
@@ -12,8 +12,8 @@
 //!
 //! A signal may come late, or interrupt the runtime, or code that has a P by now: the M then goes on. So the
 //! M pauses only where it has neither a P nor a lock of the scheduler. User code that calls the runtime
-//! without entering it may have a lock of the runtime, for instance that of a channel: the thread counts
-//! these locks (`sync/hold.rs`). The sleep is the kernel's (`sys::preempt::sleep_while`): the kernel compares
+//! without entering it may have a lock of the runtime, for instance that of a channel. The thread counts
+//! these locks (`sync/hold.rs`). The sleep is the kernel's (`sys::preempt::sleep_while`). The kernel compares
 //! the word before it puts the thread to sleep, so no wake-up is lost in between.
 
 use crate::sync::{
@@ -243,8 +243,8 @@ mod models {
     }
 
     /// The M pauses with a lock that is not counted, and sysmon does not let it go. A locker does, again and
-    /// again: it may come before the request, between the request and the pause, or while sysmon has the list
-    /// of hogs.
+    /// again. The locker may come before the request, between the request and the pause, or while sysmon has
+    /// the list of hogs.
     #[test]
     fn a_locker_lets_the_holder_go() {
         static HAS_PAUSED: Reached = Reached::new();

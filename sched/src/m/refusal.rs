@@ -26,7 +26,7 @@ impl Refusal {
     }
 
     /// Releases the P by `release`, notes the refusal, and then asks sysmon for a look by `ask`. *Runs on:
-    /// the thread for whose P the system refused a thread.*
+    /// the thread that was refused a thread for its P.*
     pub(crate) fn note_after(&self, release: impl FnOnce(), ask: impl FnOnce()) {
         let early = broken!("refusal_noted_before_release");
         if early {

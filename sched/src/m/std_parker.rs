@@ -1,11 +1,11 @@
-//! The word on which std's `thread::park` waits on the thread of an M. std does not tell its address, but the
-//! hook of `futex` sees it: the M parks for no time at its start. (Feature `interpose`;
+//! The word on which std's `thread::park` waits on the thread of an M. std does not reveal its address, but
+//! the hook of `futex` sees it: the M parks for no time at its start. (Feature `interpose`;
 //! `wait/futex/std_word.rs` says what the address is for.)
 //!
 //! The word has room for one sleeper: std spins if a second one parks. And std's code changes it without a
-//! call that can be hooked. But several Gs may be parked on it: a G claims its M when it parks so, and others
-//! may be bound to that M already. So the word belongs to the G that runs on the thread, and is PARKED only
-//! while none does:
+//! call that can be hooked. But several Gs may be parked on it. A G claims its M when it parks so, and others
+//! may be bound to that M already. So the word belongs to the G that runs on the thread. The word is PARKED
+//! only while no G runs there:
 //!
 //! ```text
 //!   the M and its Gs                                 `unpark` of its thread, on any thread
@@ -21,8 +21,8 @@
 //! - *While no G runs on the thread, an `unpark` is seen.* The word is PARKED then.
 //! - *All wake*, because `unpark` names the OS thread. `park` may return without a cause.
 //! - *One token may go to another G.* A G that runs there and parks takes a token that is meant for a parked
-//!   one, and no call tells. So a wait beside others ends without a cause after [`LIMIT`]. A G that has its M
-//!   alone needs no limit.
+//!   one, and makes no call that shows it. So a wait beside others ends without a cause after [`LIMIT`]. A G
+//!   that has its M alone needs no limit.
 
 #![allow(unsafe_code)]
 

@@ -1,11 +1,11 @@
-//! The template thread: starts the OS threads of Ms from the first `pin` on, so that no M inherits what a
-//! pinned green thread has done to its OS thread.
+//! The template thread: starts the OS threads of Ms from the first `pin` on. So no M inherits what a pinned
+//! green thread has done to its OS thread.
 //!
-//! A new OS thread inherits from the thread that starts it: its signal mask, scheduling attributes, allowed
-//! processors and namespaces, and whether it shares its working directory with the process (`unshare`). A
-//! green thread is pinned to change such things. And a pinned green thread that parks passes its P on, which
-//! may start an M. So the first `pin` starts the template thread, before the green thread can change
-//! anything, and that thread starts all further Ms (Go: `templateThread`).
+//! A new OS thread inherits the signal mask, scheduling attributes, allowed processors and namespaces of the
+//! thread that starts it. It also inherits whether that thread shares its working directory with the process
+//! (`unshare`). A green thread is pinned to change such things. And a pinned green thread that parks passes
+//! its P on, which may start an M. So the first `pin` starts the template thread, before the green thread can
+//! change anything. That thread starts all further Ms (Go: `templateThread`).
 //!
 //! The template thread waits for work as a service thread does (`m/service.rs`). It lives as long as the Ms.
 

@@ -19,7 +19,7 @@ use std::time::Duration;
 use crate::g::wait::{Decision, Outcome, Wait};
 use crate::sync::{Condvar, Mutex, broken, wait_on};
 
-/// What one thread sleeps on; the file's head tells the handshake.
+/// What one thread sleeps on. The file's head explains the handshake.
 pub(crate) struct ThreadParker {
     woken: Mutex<bool>,
     wake: Condvar,

@@ -28,7 +28,7 @@ pub(crate) struct Threads {
 pub(crate) struct Ms {
     /// All Ms that were ever made, by number. They live as long as the runtime.
     all: Vec<Arc<M>>,
-    /// The Ms whose thread has ended.
+    /// The Ms that have no thread any more.
     free: Vec<Arc<M>>,
     /// The threads of the other Ms, by number.
     joins: HashMap<usize, thread::JoinHandle<()>>,
@@ -48,7 +48,7 @@ impl Threads {
         }
     }
 
-    /// Locks the list of Ms: no thread starts or ends meanwhile.
+    /// Locks the list of Ms: no thread starts or ends while it is locked.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Ms> {
         self.ms.lock()
     }

@@ -10,15 +10,15 @@
 //! ```
 //!
 //! A G that lost its P is never blocked at entry, because it may hold the lock of a channel. Without a P a
-//! call still does its work: a ready or a spawn goes to the global queue, a timer into the heap of any P, a
+//! call still does its work. A ready or a spawn goes to the global queue, a timer into the heap of any P, a
 //! park parks. The G waits for a P only on the way out, where the runtime holds no lock.
 //!
-//! The G waits *in place*, because only a call that parks may move its caller to another OS thread, and
-//! leaving is not such a call. The G lies in a run queue, so it has its turn. The M that takes it out of the
-//! queue hands its P to the M that waits (`Sched::passed_on`). The loom model is in `p/lease/models.rs`.
+//! The G waits *in place*. Only a call that parks may move its caller to another OS thread, and leaving is
+//! not such a call. The G lies in a run queue, so it has its turn. The M that takes it out of the queue hands
+//! its P to the M that waits (`Sched::passed_on`). The loom model is in `p/lease/models.rs`.
 //!
 //! A G that enters often is never away for long enough to be taken by a retake. Sysmon then asks for the P,
-//! and the next leave gives it up: the G goes to the end of the P's queue and waits in place too (`give_up`).
+//! and the next leave gives it up. The G goes to the end of the P's queue and waits in place too (`give_up`).
 //!
 //! Code in `blocking` needs no P and does not wait for one: it goes on without. So does a G that was blocked,
 //! for a bounded time (`run/roaming.rs`).
@@ -261,7 +261,7 @@ pub(crate) fn park_until(g: GRef, number: u32, when: u64) {
     entered.suspend(Stop::Park);
 }
 
-/// Returns `true` if `g` may move to another OS thread when it parks, without further ado: it polls no
+/// Returns `true` if `g` may move to another OS thread when it parks, without further ado. Such a G polls no
 /// future, is not pinned, has no contexts, and does not unwind. (std counts panics per thread.)
 #[inline]
 pub(crate) fn is_free(g: GRef) -> bool {
@@ -272,9 +272,9 @@ pub(crate) fn is_free(g: GRef) -> bool {
 enum Keeps {
     /// The G may resume on any M, as other Gs: only its contexts kept it.
     Nothing,
-    /// The M runs other Gs meanwhile; this G resumes on the same M.
+    /// The M runs other Gs while this G waits. This G resumes on the same M.
     AtHome,
-    /// The M meanwhile runs only Gs that are bound to it (`run/reserved.rs`).
+    /// While this G waits, the M runs only Gs that are bound to it (`run/reserved.rs`).
     Reserved,
     /// As `Reserved`: the G claims the M, before and after this wait as well.
     Claimed,
@@ -330,7 +330,8 @@ fn park_kept(g: GRef, entered: Entered, limit: Option<Limit>) {
     }
 }
 
-/// Stops a G whose OS thread runs other Gs meanwhile. Its contexts are saved before, and restored afterwards.
+/// Stops a G, and lets its OS thread run other Gs until the G resumes there. Its contexts are saved before,
+/// and restored afterwards.
 fn stop_kept(g: GRef, mut entered: Entered, stop: Stop, keeps: Keeps) {
     if g.has_contexts() {
         // The hooks are user code. They leave this G, its M and the wait that it has armed alone.
@@ -396,7 +397,7 @@ fn stop_reserved(g: GRef, entered: Entered, stop: Stop) {
 }
 
 /// Stops the G, which only this M then resumes. Sets its panics in flight aside, because other Gs run on this
-/// M meanwhile.
+/// M in between.
 fn stop_at_home(g: GRef, entered: Entered, stop: Stop) {
     let m: *const M = entered.m().shared();
     let panics = if std::thread::panicking() { panics::set_aside() } else { 0 };
@@ -451,8 +452,8 @@ fn park_in_place(g: GRef, entered: Entered, limit: Option<Limit>) {
 }
 
 /// Sleeps until the committed wait of `g` is over and its waker has called `wake_in_place`. At the limit the
-/// M ends the wait itself: the wait's timer may lie in a heap that no M looks at, because all OS threads
-/// sleep in place and no other can be had.
+/// M ends the wait itself. The wait's timer may lie in a heap that no M looks at: all OS threads sleep in
+/// place, and no other can be had.
 fn sleep_in_place(m: OwnM<'_>, g: GRef, limit: Option<Limit>) {
     let limit = limit.filter(|limit| limit.when != clock::NEVER);
     let sleep = |limited| {

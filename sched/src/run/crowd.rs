@@ -1,5 +1,5 @@
-//! The crowd: the Ms whose Gs compute although sysmon has taken their Ps. While there are many, they run by
-//! turns.
+//! The crowd: the Ms with Gs that compute although sysmon has taken their Ps. While there are many, they run
+//! by turns.
 //!
 //! A hog, a G that computes for long, keeps its OS thread after the rescue of its P. The kernel shares the
 //! processors among all such threads, the Ms that have a P, and sysmon. Among hundreds of hogs the share of
@@ -20,10 +20,10 @@
 //! - A hog leaves the crowd when it enters the runtime. There it waits in place for a P, as after each
 //!   rescue.
 //! - A hog that has a lock of the runtime refuses to pause (`sync/hold.rs`). The spin locks under channels do
-//!   not tell who has them: a locker that has waited for a while lets all hogs go for a turn (`let_all_go`).
-//!   A hog also refuses that is interrupted inside the C library, or inside the library of `malloc`, because
-//!   it may have a lock of the allocator. It gets the signal again soon. Where these libraries cannot be told
-//!   from the program, as in a static program, nothing is paused.
+//!   not record their holder. So a locker that has waited for a while lets all hogs go for a turn
+//!   (`let_all_go`). A hog also refuses if the signal interrupts the C library, or the library of `malloc`,
+//!   because it may have a lock of the allocator. It gets the signal again soon. Where these libraries are
+//!   part of the program's own code, as in a static program, nothing is paused.
 //! - A hog that is blocked in the kernel gets no signal, because that would interrupt its system call.
 //! - A paused hog may have a lock of the user, as a thread may that the kernel does not run. Each hog has its
 //!   turn, so the lock is released in the end.
@@ -63,7 +63,7 @@ const TURN_NS: u64 = 10_000_000;
 /// A paused hog goes on by itself if no turn has begun for this long.
 const STUCK: Duration = Duration::from_secs(1);
 
-/// The runtimes whose hogs run by turns. A sysmon adds its runtime and takes it out before it ends.
+/// The runtimes in which hogs run by turns. A sysmon adds its runtime and takes it out before it ends.
 static BY_TURNS: Mutex<Vec<Arc<Sched>>> = Mutex::new(Vec::new());
 /// The length of `BY_TURNS`, for lockers that look without the lock.
 static MANY: AtomicUsize = AtomicUsize::new(0);
@@ -108,7 +108,7 @@ struct CrowdState {
     running: Vec<Hog>,
     /// The hogs that got the signal and have not paused yet.
     stopping: Vec<Hog>,
-    /// The hogs that wait for their turn. Those that were blocked in the kernel at the end of their last turn
+    /// The hogs that wait for their turn. Hogs that were blocked in the kernel at the end of their last turn
     /// are not paused.
     line: VecDeque<Hog>,
     turn_ends: u64,
@@ -154,7 +154,7 @@ impl Hog {
 }
 
 impl Crowd {
-    /// Adds the M whose P was just taken because its G computes. *Runs on: sysmon.*
+    /// Adds the M that has just lost its P because its G computes. *Runs on: sysmon.*
     pub(crate) fn add(&self, m: &M, lent: Seen) {
         let state = &mut *self.state.lock();
         let hog = Hog { m: MRef::new(m), lent };
@@ -167,8 +167,8 @@ impl Crowd {
         }
     }
 
-    /// Pauses the hogs whose turn is over, and lets the next ones go: `most` run at a time. Up to `free` hogs
-    /// all run. Returns when to call again; NEVER if the crowd is small. *Runs on: sysmon.*
+    /// Pauses the hogs at the end of their turn, and lets the next ones go: `most` run at a time. Up to
+    /// `free` hogs all run. Returns when to call again; NEVER if the crowd is small. *Runs on: sysmon.*
     pub(crate) fn turn(&self, now: u64, free: usize, most: usize) -> u64 {
         let state = &mut *self.state.lock();
         let next = state.turn(now, free, most);
@@ -412,8 +412,8 @@ mod tests {
         }
     }
 
-    /// A green thread that has lost its P and holds a mutex of the runtime, or a lock of another crate, is
-    /// paused only after it has released the lock.
+    /// A green thread without its P may hold a mutex of the runtime, or a lock of another crate. It is paused
+    /// only after it has released the lock.
     #[test]
     #[cfg(target_os = "linux")]
     #[cfg_attr(miri, ignore = "Miri has no signals")]
@@ -436,7 +436,7 @@ mod tests {
         }
     }
 
-    /// A locker of a spin lock whose holder is paused lets the holder go. Without that the holder goes on
+    /// If the holder of a spin lock is paused, a locker lets the holder go. Without that the holder goes on
     /// after `STUCK`, because no sysmon runs here.
     #[test]
     #[cfg(target_os = "linux")]

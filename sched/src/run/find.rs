@@ -29,7 +29,7 @@ pub(crate) enum Then {
 /// How long an M looks at the other Ps before it goes to sleep: about as long as waking it again would take.
 const SPIN_NS: u64 = 5_000;
 /// The same while the network keeps the M busy. Two Ms that sleep and wake each other many times per
-/// millisecond soon run on one processor, where each waits for the end of the other's slice.
+/// millisecond soon run on one processor. There each waits for the end of the other's slice.
 const SPIN_NET_NS: u64 = 20_000;
 /// How long an M keeps its P while other Ms are in line for a P.
 const TURN_NS: u64 = 1_000_000;
@@ -100,8 +100,8 @@ impl Sched {
         m.home.pop()
     }
 
-    /// Gives the P to the first M in line, which has Gs that only it may run, if this M has had the P for
-    /// long. Returns `false` if this M keeps the P.
+    /// Gives the P to the first M in line, if this M has had the P for long. The M in line has Gs that only
+    /// it may run. Returns `false` if this M keeps the P.
     #[cold]
     fn give_p_to_m_in_line(&self, m: OwnM<'_>, held: Held<'_>) -> bool {
         let now = clock::now();
@@ -188,14 +188,15 @@ impl Sched {
     }
 
     /// Records that the M has a G to run. If it had promised to look, it looks once more for work that has
-    /// come meanwhile.
+    /// come since.
     #[inline]
     fn stop_searching(&self, m: OwnM<'_>, held: Held<'_>) {
         if m.own().spinning.replace(false) {
             if self.idle.withdraw(true, || self.any_work()) {
                 self.wake_idle_p();
             }
-            // A thread that added a timer meanwhile woke no M, because this M had promised to look.
+            // A thread that added a timer before the withdrawal woke no M, because this M had promised to
+            // look.
             held.own().set_uncovered();
         }
     }
@@ -369,8 +370,7 @@ impl Sched {
         Then::Look
     }
 
-    /// Sleeps until another M hands `m` its P. *Runs on: `m`, whose G lies in a run queue and waits in
-    /// place.*
+    /// Sleeps until another M hands `m` its P. *Runs on: `m`. Its G lies in a run queue and waits in place.*
     pub(crate) fn sleep_for_a_p(&self, m: OwnM<'_>) {
         loop {
             // Sleeps first: the note is woken once for the P, and the next sleep must not find that wake-up.

@@ -2,7 +2,7 @@
 //! timer's handle.
 //!
 //! All Ps share the count of an `Arc<Sched>`. So each M has an `Arc` of its own around one `Arc<Sched>`, and
-//! what its Gs make counts there: other processors write that count only when they drop such a value.
+//! what its Gs make counts there. Other processors write that count only when they drop such a value.
 
 #![allow(unsafe_code)]
 

@@ -26,7 +26,7 @@ use crossbeam_utils::CachePadded;
 use crate::sync::{Mutex, MutexGuard};
 use crate::sys::fork;
 
-/// A bit that tells these words from tickets, which have an index far below it.
+/// A bit that only these words have. The index of a ticket lies far below it.
 const FUTURE: u64 = 1 << 63;
 const GENERATIONS: u32 = (FUTURE >> 32) as u32 - 1;
 
@@ -42,7 +42,7 @@ fn shard_of(word: u64) -> MutexGuard<'static, Places> {
     PLACES[word as usize % SHARDS].lock()
 }
 
-/// Returns the shard for the words of the waker whose data is at `address`.
+/// Returns the shard for the words of the waker with its data at `address`.
 fn shard_at(address: usize) -> usize {
     // The golden ratio spreads addresses that differ in a few middle bits over all highest bits.
     let spread = (address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);

@@ -1,4 +1,4 @@
-//! The budget of another crate's runtime, tokio's, whose resources are awaited in polls of this one.
+//! The budget of another crate's runtime, tokio's, for its resources that are awaited in polls of this one.
 //!
 //! That budget lies in a thread-local of tokio's. So the M keeps it apart for each G that the M resumes:
 //!

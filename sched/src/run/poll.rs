@@ -118,7 +118,7 @@ impl Sched {
         }
     }
 
-    /// Tells a parked M to block in the netpoller. That M gets no P and does not spin, because it only has to
+    /// Wakes a parked M to block in the netpoller. That M gets no P and does not spin, because it only has to
     /// wait.
     fn wake_to_watch(&self) {
         // At most one M at a time, as in `wake_idle_p`. The M looks for work before it blocks, as the
@@ -152,9 +152,9 @@ impl Sched {
         }
     }
 
-    /// Returns the Gs of this runtime whose waits for the network are over. Makes other waiters runnable
-    /// where they belong: a plain OS thread, a G parked in place, a G of another runtime that uses a socket
-    /// of this one.
+    /// Returns the Gs of this runtime with a network wait that is over. Makes other waiters runnable where
+    /// they belong. These are plain OS threads, Gs parked in place, and Gs of other runtimes that use a
+    /// socket of this one.
     pub(crate) fn woken_gs(&self, ready: &mut Vec<Waiter>) -> GList {
         let mut gs = GList::new();
         for waiter in ready.drain(..) {
@@ -191,8 +191,8 @@ mod tests {
     use crate::run::sched::Sched;
     use crate::run::threads::tests::{config, spawn_in};
 
-    /// The test's thread has the netpoller, until a time that never comes. So each timer that is told breaks
-    /// its wait. The only P is never idle, so only `ensure_watcher` tells.
+    /// The test's thread has the netpoller, until a time that never comes. So each timer that is reported
+    /// breaks its wait. The only P is never idle, so only `ensure_watcher` reports timers.
     #[test]
     fn the_netpoller_is_told_of_the_first_timer_of_a_heap_and_of_no_later_one() {
         let sched = Sched::new(config(1)).unwrap();

@@ -14,7 +14,7 @@ use crate::sys::Doing;
 /// How many rescues are remembered.
 const REMEMBERED: usize = 64;
 
-/// One green thread whose P was taken because it had not entered the runtime for long.
+/// One green thread that lost its P because it had not entered the runtime for long.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Rescue {
@@ -36,7 +36,7 @@ pub struct Rescue {
 pub struct RescuesAt {
     /// The place of the spawn; `None` for green threads that the runtime started for itself.
     pub place: Option<&'static Location<'static>>,
-    /// Rescues of green threads that computed, or of which the system does not tell.
+    /// Rescues of green threads that computed, or of which the system does not say what they did.
     pub computing: u64,
     /// Rescues of green threads that were blocked.
     pub blocked: u64,
@@ -71,7 +71,7 @@ impl Rescues {
     pub(crate) fn note(&self, g: Option<GRef>, away_ns: u64, doing: Doing) -> Option<(GRef, Rescue)> {
         let count = if doing == Doing::Blocked { &self.blocked } else { &self.computing };
         count.fetch_add(1, Ordering::Relaxed);
-        // The G runs on meanwhile and may even have ended. A reference, if it can be had, keeps its name.
+        // The G runs on and may even have ended. A reference, if it can be had, keeps its name.
         let g = g.filter(|g| g.life.try_retain())?;
         let reports = self.note_place(g.place(), away_ns, doing);
         let rescue = Rescue {
@@ -149,7 +149,8 @@ impl Rescues {
         self.blocked.load(Ordering::Relaxed)
     }
 
-    /// Returns how many Ps were taken from green threads that computed, or of which the system does not tell.
+    /// Returns how many Ps were taken from green threads that computed. These include green threads of which
+    /// the system does not say what they did.
     pub(crate) fn computing(&self) -> u64 {
         self.computing.load(Ordering::Relaxed)
     }

@@ -1,11 +1,12 @@
-//! A reserved M runs no Gs but those that are bound to it: a pinned G is parked on it, or a G claims it.
+//! A reserved M runs only Gs that are bound to it. It is reserved because a pinned G is parked on it, or a G
+//! claims it.
 //!
 //! *A claim.* A G that waits in std's `thread::park` claims its M until the G ends
-//! (`wait/futex/std_word.rs`): it is bound to the M, and no free G runs there any more. Gs that were bound to
-//! the M before still return to it.
+//! (`wait/futex/std_word.rs`). The G is bound to the M, and no free G runs there any more. Gs that were bound
+//! to the M before still return to it.
 //!
 //! *A pinned G.* Usually a pinned G parks in place and its M sleeps. The M must not sleep while another G is
-//! bound to it, for instance a G that parked inside a poll: the pinned G may wait for that G, or may never
+//! bound to it, for instance a G that parked inside a poll. The pinned G may wait for that G, or may never
 //! end. So the pinned G is bound to the M too, and the M runs only the Gs of its home queue.
 //!
 //! - Pinned Gs that reserve the same M resume in reverse order. Each may be inside a scoped context of the OS
@@ -13,7 +14,7 @@
 //! - The M takes a P for one G at a time. The work of that P belongs to other Ms, so the M hands the P off
 //!   before it looks for the next G.
 //! - The M is in no list of idle Ms, and leaves the network and the timers to other Ms. If no other M may
-//!   watch them, because no further thread can be had, one reserved M blocks in the netpoller: the thread
+//!   watch them, because no further thread can be had, one reserved M blocks in the netpoller. The thread
 //!   that was refused a thread wakes a reserved M (`wake_reserved_m`).
 //!
 //! Rejected: to wake for each timer. Each of many reserved Ms then wakes as often as all sleepers together.
@@ -38,7 +39,7 @@ impl OwnM<'_> {
         !g.is_pinned() || self.own().reserved_by.get().is_none_or(|by| ptr::eq(by, g))
     }
 
-    /// Returns `true` if the M may run no Gs but those that are bound to it.
+    /// Returns `true` if the M may run only Gs that are bound to it.
     pub(crate) fn is_reserved(self) -> bool {
         self.own().reserved_by.get().is_some() || self.own().claims.get() > 0
     }
@@ -77,7 +78,7 @@ impl Sched {
     }
 
     fn sleep_until_bound_g(&self, m: OwnM<'_>) {
-        // The runtime does not end meanwhile: the G that reserves the M lives.
+        // The runtime does not end in this loop: the G that reserves the M lives.
         while !m.has_bound_g() {
             let mut turn = None;
             // Looks for a watcher after `begin` has said that the M sleeps. Pairs with `wake_reserved_m`.
@@ -96,8 +97,8 @@ impl Sched {
         }
     }
 
-    /// Returns `true` if no M but reserved ones may be there to watch the network and the timers: the last
-    /// thread that was wanted could not be had. While no P is idle, the holders of the Ps watch.
+    /// Returns `true` if perhaps only reserved Ms can watch the network and the timers: the last thread that
+    /// was wanted could not be had. While no P is idle, the holders of the Ps watch.
     fn lacks_watchers(&self) -> bool {
         let no_thread = self.threads.is_full() || self.threads.refusal.is_there();
         no_thread && self.idle.idle_ps() > 0 && self.idle.parked_ms() == 0
@@ -110,8 +111,8 @@ impl Sched {
         let next = self.heaps.time_sleep_until();
         if woken.is_empty() && next > clock::now() {
             self.on_m_woken(m);
-            // An M has parked meanwhile because this one watched (`rest_without_p`), and takes over: this one
-            // stops now.
+            // An M has parked because this one watched (`rest_without_p`), and takes over: this one stops
+            // now.
             if !self.lacks_watchers() {
                 self.timer_was_added(next.min(self.look_for_deadlock_at()));
             }

@@ -7,7 +7,7 @@
 //!     and retire them                                 retire: the P's work moves to other queues; the M goes on without P
 //! ```
 //!
-//! No M is started under the lock of the retired Ps: if the M cannot be started, its P is given up, and that
+//! No M is started under the lock of the retired Ps. If the M cannot be started, its P is given up, and that
 //! P may have to retire.
 //!
 //! Sysmon takes a surplus P from a G that does not enter the runtime. A retired P is in no list and has no
@@ -122,7 +122,7 @@ impl Sched {
     pub(crate) fn retire(&self, p: usize) {
         self.make_work(|| {
             let mut retired = self.retired.lock();
-            // The number of Ps may have grown meanwhile.
+            // The number of Ps may have grown since the caller looked.
             let next = if self.give_p(p) { NEVER } else { self.retire_locked(p, &mut retired) };
             drop(retired);
             self.timers_moved(next);

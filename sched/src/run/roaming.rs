@@ -2,10 +2,10 @@
 //! ends.
 //!
 //! A client of a database blocks several times in one query. If its G waited in line for a P after each call,
-//! each call would cost two more switches of OS threads than on a plain thread. A G that roams blocks again
-//! at once, and gives no P up for that.
+//! each call would cost two more switches of OS threads. A plain thread has no such cost. A G that roams
+//! blocks again at once, and gives no P up for that.
 //!
-//! The kernel shares the processors among the Ms that roam and those that have Ps. So roaming is bounded in
+//! The kernel shares the processors among the Ms that roam and the Ms that have Ps. So roaming is bounded in
 //! number and in time; a G that may not roam waits in place for a P. A G that is blocked does not count: it
 //! asks again after the call.
 

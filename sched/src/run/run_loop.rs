@@ -74,12 +74,12 @@ impl Sched {
         }
     }
 
-    /// Returns the P of `m` if `m` is to run `g`, whose status then is that it runs. *Runs on: `m`, with a
-    /// P.*
+    /// Returns the P of `m` if `m` is to run `g`. The status of `g` is then that it runs. *Runs on: `m`, with
+    /// a P.*
     #[inline(always)]
     pub(crate) fn may_run<'m>(&self, m: OwnM<'m>, g: GRef) -> Option<Held<'m>> {
         let Some(held) = m.held() else {
-            // The wait of `g` was decided before its commit, and sysmon has taken the P meanwhile.
+            // The wait of `g` was decided before its commit, and sysmon has taken the P.
             self.on_goes_on(g);
             self.queue_without_p(m, g);
             return None;
@@ -93,8 +93,8 @@ impl Sched {
         Some(held)
     }
 
-    /// Resumes `g`, whose status is that it runs, and returns why it stopped; `None` if `g` waits for a stack
-    /// instead. `MAY_OWN` is false where no green thread has thread-locals of its own.
+    /// Resumes `g` and returns why it stopped; `None` if `g` waits for a stack instead. The status of `g` is
+    /// that it runs. `MAY_OWN` is false where no green thread has thread-locals of its own.
     #[inline(always)]
     pub(crate) fn resume_g<const MAY_OWN: bool>(&self, m: OwnM<'_>, held: Held<'_>, g: GRef) -> Option<Stop> {
         if !self.prepare(m, held, g) {
@@ -116,8 +116,8 @@ impl Sched {
         Some(stop)
     }
 
-    /// Gives `g`, whose status is that it runs, what it needs to run. Returns `false` if `g` waits for a
-    /// stack instead.
+    /// Gives `g` what it needs to run. Its status is that it runs. Returns `false` if `g` waits for a stack
+    /// instead.
     #[inline(always)]
     pub(crate) fn prepare(&self, m: OwnM<'_>, held: Held<'_>, g: GRef) -> bool {
         if g.coro().is_null() {
@@ -160,8 +160,8 @@ impl Sched {
         false
     }
 
-    /// Runs `g` and returns `true` if its wake-up is a sample, and passes the P on and returns `true` if `g`
-    /// waits in place on another M. Returns `false` if `m` is to run `g`.
+    /// If `g` waits in place on another M, passes the P on and returns `true`. If the wake-up of `g` is a
+    /// sample, runs `g` and returns `true`. Returns `false` if `m` is to run `g`.
     #[cold]
     fn is_done_with(&self, m: OwnM<'_>, held: Held<'_>, g: GRef) -> bool {
         g.binding.end_watch();
@@ -173,7 +173,7 @@ impl Sched {
         sample.inspect(|&weight| self.run_sampled(m, held, g, weight)).is_some()
     }
 
-    /// Runs `g`, whose wake-up is a sample of this weight, until it stops.
+    /// Runs `g` until it stops. Its wake-up is a sample of this weight.
     fn run_sampled(&self, m: OwnM<'_>, held: Held<'_>, g: GRef, weight: u8) {
         let sample = self.on_sample_runs(held, g, weight);
         let Some(stop) = self.resume_g::<true>(m, held, g) else { return };

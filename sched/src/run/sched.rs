@@ -87,8 +87,8 @@ pub type Attached = Arc<dyn std::any::Any + Send + Sync>;
 
 /// The scheduler of one runtime.
 // In the order of the declaration. Each M reads the first fields whenever it looks for work, and hardly any
-// thread writes them. A field that is written begins a cache line of its own after them, so that no write
-// takes the first fields from the other Ms.
+// thread writes them. A field that is written begins a cache line of its own after them. So no write takes
+// the first fields from the other Ms.
 #[repr(C)]
 pub struct Sched {
     pub(crate) config: Config,
@@ -234,7 +234,7 @@ impl Sched {
         m.held()
     }
 
-    /// Makes `m` the holder of a P whose lease was set to Held for it.
+    /// Makes `m` the holder of a P. The lease of the P was set to Held for `m`.
     pub(crate) fn adopt(&self, m: OwnM<'_>, index: usize) {
         m.acquire(self.p(index));
         if let Some(held) = m.held() {

@@ -30,7 +30,7 @@ pub trait Simulation: Send + Sync + UnwindSafe + RefUnwindSafe + fmt::Debug {
 
     /// All Gs wait: moves the clock to what happens next. That is a timer at the simulated time `until`, or
     /// an event of the simulation, which this call then [delivers](deliver). `sources` is the number of
-    /// registered descriptors, with those that are simulated.
+    /// registered descriptors, simulated descriptors included.
     ///
     /// # Errors
     /// Returns the reason why the simulation has to end: nothing will happen any more.
@@ -69,7 +69,7 @@ pub enum Phase {
     Before,
     /// The simulation makes the choices.
     On,
-    /// Its main function is told to end.
+    /// Its main function has got the order to end.
     Failed,
     /// Its main function has ended.
     Over,
@@ -206,7 +206,7 @@ impl Drop for Simulated {
     }
 }
 
-/// Returns `true` if a dump by this thread tells of `g`. A dump in a simulation tells of the Gs of that
+/// Returns `true` if a dump by this thread includes `g`. A dump in a simulation includes the Gs of that
 /// simulation only.
 pub(crate) fn dump_includes(g: GRef) -> bool {
     !is_here() || is_of_this_scheduler(g)
@@ -238,7 +238,7 @@ pub(crate) fn yields() -> bool {
     with(note).unwrap_or(false)
 }
 
-/// Tells the simulation of this M, if there is one, of a panic that no other thread will see. What another
+/// Reports a panic that no other thread will see to the simulation of this M, if there is one. What another
 /// panic drops does not count.
 #[cold]
 pub(crate) fn lost_panic(payload: &(dyn std::any::Any + Send)) {

@@ -87,7 +87,7 @@ impl Sched {
         );
         match held {
             _ if served.is_empty() => {}
-            // They have been ready since before they waited, as far as the recorder and the latencies tell.
+            // For the recorder and the latencies they have been ready since before they waited.
             Some(held) => self.make_work(|| {
                 while let Some(g) = served.pop() {
                     held.queue.put_woken(g);

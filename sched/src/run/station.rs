@@ -1,5 +1,5 @@
-//! An M's station (`netpoll/src/foreign.rs`): where green threads that wait on this M in calls of foreign
-//! code, such as C that calls `recv`, wait for their descriptors. (Feature `interpose`.)
+//! An M's station (`netpoll/src/foreign.rs`): where green threads wait for descriptors in calls of foreign
+//! code, such as C that calls `recv`. They wait on this M. (Feature `interpose`.)
 //!
 //! Such a green thread resumes on its M only. So the M looks at its station itself: when it finds no other
 //! work, in one round of many, and while it sleeps. An M that sleeps on its note sleeps at the station
@@ -44,7 +44,7 @@ impl<'m> OwnM<'m> {
 }
 
 impl Sched {
-    /// Makes those Gs runnable whose descriptors are ready.
+    /// Makes each G runnable if its descriptor is ready.
     #[inline]
     pub(crate) fn poll_station(&self, m: OwnM<'_>) {
         if m.own().at_station.get() > 0 {

@@ -3,11 +3,11 @@
 //! The closure or future lies in the G's payload, boxed if it is too large. The result then takes its place.
 //! So a spawn and a join of something small allocate nothing. All tasks catch panics in the same way.
 //!
-//! Three tasks exist: `Closure`, `Polled`, and `CallsWaker`, which calls a foreign waker. `After` is told
-//! that a task has ended; scopes use it.
+//! Three tasks exist: `Closure`, `Polled`, and `CallsWaker`, which calls a foreign waker. `After` is called
+//! when a task has ended; scopes use it.
 //!
-//! A printed backtrace of a green thread ends at its task. std cuts a backtrace at the frame whose name
-//! contains `__rust_begin_short_backtrace`, so the functions that run tasks have such names. That costs
+//! A printed backtrace of a green thread ends at its task. std cuts a backtrace at the frame with
+//! `__rust_begin_short_backtrace` in its name, so the functions that run tasks have such names. That costs
 //! nothing.
 
 #![allow(unsafe_code)]
@@ -40,7 +40,7 @@ impl std::fmt::Display for Cancelled {
 
 impl std::error::Error for Cancelled {}
 
-/// What is told that a task has ended, after its result was stored or dropped. Runs on the G, in user code.
+/// What is called when a task has ended, after its result was stored or dropped. Runs on the G, in user code.
 pub trait After {
     /// Called at the end. `panicked`: the task unwound, and not because it was cancelled.
     fn ended(self, panicked: bool);
@@ -267,25 +267,26 @@ fn end_locals(g: GRef) {
     }
 }
 
-/// Runs `f`, which runs destructors or other code of the user. Does not unwind. A simulation is told of a
-/// panic.
+/// Runs `f`, which runs destructors or other code of the user. Does not unwind. Reports a panic to the
+/// simulation, if there is one.
 pub(crate) fn contain(f: impl FnOnce()) -> bool {
     contain_then(f, tell_simulation)
 }
 
-/// Tells the simulation, if there is one, of a panic that no thread will see.
+/// Reports a panic that no thread will see to the simulation, if there is one.
 fn tell_simulation(_payload: &(dyn Any + Send)) {
     if !_payload.is::<Cancelled>() {
         crate::run::simulation::lost_panic(_payload);
     }
 }
 
-/// Drops a value of the user. Does not unwind. A simulation is told of a panic.
+/// Drops a value of the user. Does not unwind. Reports a panic to the simulation, if there is one.
 fn drop_contained<T>(value: T) {
     contain(|| drop(value));
 }
 
-/// Drops a result that no thread will see. Does not unwind. A simulation is told of a panic.
+/// Drops a result that no thread will see. Does not unwind. Reports a panic to the simulation, if there is
+/// one.
 #[cold]
 #[inline(never)]
 pub(crate) fn drop_unseen<T>(result: thread::Result<T>) {

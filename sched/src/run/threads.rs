@@ -18,7 +18,7 @@ use crate::sys::starting;
 
 /// How many parked Ms are kept beyond one per P, for Gs that block.
 const SPARE_MS: usize = 2;
-/// How many threads are told to end at one time: each costs the kernel tens of microseconds.
+/// How many threads get the order to end at one time: each costs the kernel tens of microseconds.
 const ENDED_AT_ONCE: usize = 100;
 
 impl Sched {
@@ -45,8 +45,8 @@ impl Sched {
         }
     }
 
-    /// Hands P `p`, whose lease the caller holds, to a parked M, or to a new M if none is parked (Go:
-    /// `startm`). *Runs on: any thread.*
+    /// Hands P `p` to a parked M, or to a new M if none is parked (Go: `startm`). The caller holds the lease
+    /// of `p`. *Runs on: any thread.*
     pub(crate) fn start_m(&self, p: usize, spinning: bool) {
         if let Some(m) = self.idle.unpark() {
             return m.m().sleep.hand_to_parked(p, spinning);
@@ -57,7 +57,7 @@ impl Sched {
             self.threads
                 .refusal
                 .note_after(|| self.release_handed_p(handed), || self.sysmon.try_again_soon());
-            // An M that has found no P meanwhile takes this one, and the M in the netpoller looks at once.
+            // An M that has found no P by now takes this one, and the M in the netpoller looks at once.
             self.pair_up();
             self.serve_those_in_place();
             self.netpoll.break_poll();
@@ -66,7 +66,7 @@ impl Sched {
         }
     }
 
-    /// Hands an idle P to a parked M: the P went idle because there was no M, and the M parked because there
+    /// Hands an idle P to a parked M. The P went idle because there was no M, and the M parked because there
     /// was no P.
     fn pair_up(&self) {
         if let Some((p, m)) = self.idle.take_pair(|p| self.p(p).lease.set_held()) {
@@ -104,8 +104,8 @@ impl Sched {
         }
     }
 
-    /// Hands P `p`, whose lease the caller holds, to an M that the caller has taken out of the line for Ps,
-    /// or that waits in place.
+    /// Hands P `p` to an M that the caller has taken out of the line for Ps, or that waits in place. The
+    /// caller holds the lease of `p`.
     pub(crate) fn hand_to(&self, m: &M, p: usize, spinning: bool) {
         m.sleep.hand(p, spinning);
     }
@@ -144,8 +144,8 @@ impl Sched {
         }
     }
 
-    /// Hands on the P of an M that goes on without: to an M in line, to an M for waiting work, else to the
-    /// idle list. *Runs on: the holder of `p`, which then has it no more.*
+    /// Hands on the P of an M that goes on without. The P goes to an M in line, to an M for waiting work,
+    /// else to the idle list. *Runs on: the holder of `p`, which then has it no more.*
     pub(crate) fn hand_off(&self, p: &P) {
         p.on_p_handed_off();
         if p.index >= self.procs() {
@@ -448,7 +448,7 @@ pub(crate) mod tests {
                     }
                 });
                 let (done, mut round) = (Arc::new(AtomicUsize::new(0)), 0);
-                // Repeats for as long as a busy machine needs until enough Ms have been told to end.
+                // Repeats for as long as a busy machine needs until enough Ms have got the order to end.
                 while round < 100 || told.load(Ordering::Relaxed) < 20 {
                     round += 1;
                     let joins: Vec<_> = (0..20)
@@ -471,8 +471,8 @@ pub(crate) mod tests {
                 stop.store(true, Ordering::Relaxed);
                 assert_eq!(done.load(Ordering::Relaxed), 20 * round as usize);
             });
-            // Their Ms are reused. An M whose thread is about to end is not free yet, so there may be twice
-            // as many Ms as were needed at once; without reuse there would be some thousand.
+            // Their Ms are reused. An M is not free yet while its thread is about to end. So there may be
+            // twice as many Ms as were needed at once. Without reuse there would be some thousand.
             let (made, at_once) = (sched.threads.lock().all().len(), 20 + procs + SPARE_MS + 2);
             assert!(made <= 2 * at_once, "{made} Ms were made, and {at_once} needed at once");
             assert!(sched.begin_closing() && sched.cancel_all(None));

@@ -1,8 +1,8 @@
 //! Waking: makes waiters runnable, finds an M to run them, and provides the `Waker`s of futures on Gs.
 //!
 //! A waker decides a wait (`g/wait.rs`). If the waiter had committed its wait, [`ready`] makes the waiter
-//! runnable: in a run queue, at its home M, in place, or as a plain OS thread. Wakers of futures count as
-//! references to their G.
+//! runnable. It does so in a run queue, at the home M, in place, or as a plain OS thread. Wakers of futures
+//! count as references to their G.
 
 #![allow(unsafe_code)]
 
@@ -63,8 +63,8 @@ pub(crate) fn ready(g: GRef) {
     }
 }
 
-/// Wakes `g` if no run queue of a P may hold it: a plain OS thread, a G parked in place, a G bound to an M.
-/// Returns `true` if so. *Runs on: the thread that decided its wait.*
+/// Wakes `g` and returns `true` if no run queue of a P may hold it. That is so of a plain OS thread, a G
+/// parked in place, and a G bound to an M. *Runs on: the thread that decided its wait.*
 // Nearly every G is free: this look is inlined into the callers.
 #[inline(always)]
 pub(crate) fn wake_if_unqueueable(g: GRef, by: By) -> bool {
@@ -120,7 +120,8 @@ fn local_p(entered: &Entered, g: GRef) -> Option<Held<'_>> {
     if ptr::eq(entered.m().runtime, g.runtime()) { entered.held() } else { None }
 }
 
-/// Makes a parked G runnable whose wait was decided while a dump held it. *Runs on: the thread that held it.*
+/// Makes a parked G runnable, if its wait was decided while a dump held it. *Runs on: the thread that held
+/// it.*
 pub(crate) fn ready_after_hold(g: GRef) {
     if !wake_if_unqueueable(g, By::Scheduler) {
         ready_globally(g, By::Scheduler);
@@ -181,9 +182,9 @@ impl Sched {
         }
     }
 
-    /// Adds `g`, which is parked and whose wait is decided, to the Gs that `ready_all` is to make runnable.
-    /// Makes it runnable at once if it is none of this runtime or no run queue may hold it. *Runs on: the
-    /// thread that decided its wait.*
+    /// Adds `g` to the Gs that `ready_all` is to make runnable. `g` is parked, and its wait is decided. Makes
+    /// it runnable at once if it is none of this runtime or no run queue may hold it. *Runs on: the thread
+    /// that decided its wait.*
     pub(crate) fn ready_in_list(&self, g: GRef, by: By, gs: &mut GList) {
         if wake_if_unqueueable(g, by) {
             return;
@@ -232,8 +233,8 @@ impl Sched {
         }
     }
 
-    /// Publishes work by `publish`, which puts it into a run queue, and wakes an M for it if a P is idle and
-    /// no M looks for work. Returns what `publish` returns. *Runs on: any thread.*
+    /// Publishes work by `publish`, which puts it into a run queue. Wakes an M for the work if a P is idle
+    /// and no M looks for work. Returns what `publish` returns. *Runs on: any thread.*
     #[inline]
     pub(crate) fn make_work<T>(&self, publish: impl FnOnce() -> T) -> T {
         self.idle.make_work(publish, || self.wake_idle_p())
@@ -255,7 +256,7 @@ impl Sched {
     }
 }
 
-/// Wakes the G whose future is being polled or waits for its next poll.
+/// Wakes a G that polls a future, or waits for its next poll.
 fn wake_future(g: GRef) {
     if let Some(number) = g.wakes.unpark() {
         wake(Ticket { g, number });

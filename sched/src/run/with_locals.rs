@@ -1,4 +1,4 @@
-//! The main loop of an M whose green threads have thread-locals of their own: from one G straight to the
+//! The main loop of an M on which green threads have thread-locals of their own: from one G straight to the
 //! next.
 //!
 //! Setting the base of thread-locals takes as long as the rest of a switch. The loop of `run_loop.rs` would
@@ -14,10 +14,9 @@
 //!
 //! Without such a G the M goes back to its own block, and looks for one as always.
 //!
-//! The M runs its own code under the block of a G here, and no code of the user. `errno` is the G's
-//! meanwhile: a park may change it, as any call may. A compiler may keep the address of a thread-local for a
-//! whole function. So the function that goes from block to block touches none, and calls, never inlined, what
-//! may.
+//! The M runs its own code under the block of a G here, and no code of the user. `errno` is the G's in that
+//! time: a park may change it, as any call may. A compiler may keep the address of a thread-local for a whole
+//! function. So the function that goes from block to block touches none, and calls, never inlined, what may.
 
 #![allow(unsafe_code)]
 

@@ -23,7 +23,7 @@ pub struct AtPlace {
     pub active: u64,
     /// How long the green threads that wait have waited, in all.
     pub waiting: Duration,
-    /// Green threads that were spawned, as far as the samples tell.
+    /// Green threads that were spawned, by the samples' estimate.
     pub spawned: u64,
     /// How often they ran: from a resume to the next stop.
     pub runs: u64,
@@ -53,8 +53,8 @@ impl AtPlace {
 }
 
 impl Sched {
-    /// Returns what the Gs of each spawn place do and have done, those that ran longest first. *Runs on: any
-    /// thread.*
+    /// Returns what the Gs of each spawn place do and have done, the places that ran longest first. *Runs on:
+    /// any thread.*
     pub fn by_place(&self) -> Vec<AtPlace> {
         fork::check_or_panic();
         let mut places: HashMap<Place, AtPlace> = HashMap::new();
@@ -66,7 +66,7 @@ impl Sched {
         }
         for g in table::all() {
             if ptr::eq(g.runtime(), self.as_runtime()) && g.life.try_retain() {
-                // Another G may have taken the place in the table meanwhile.
+                // Another G may have taken the place in the table since the look.
                 if ptr::eq(g.runtime(), self.as_runtime()) {
                     at(g.place(), &|at| at.add_living(g));
                 }

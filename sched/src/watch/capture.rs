@@ -1,5 +1,5 @@
-//! One capture at a time: a reader asks an M for something that only a signal handler on the M's own thread
-//! can take, such as the registers of the code that runs there.
+//! One capture at a time. A reader asks an M for what only a signal handler on the M's own thread can take,
+//! such as the registers there.
 //!
 //! ```text
 //!   the reader                               the M's thread, in the handler
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The handler never waits. The reader waits for a handler that has begun, and takes the request back from
-//! one that does not begin: the thread may have ended, or keep the signal blocked.
+//! one that does not begin. Such a thread may have ended, or keep the signal blocked.
 
 #![allow(unsafe_code)]
 

@@ -19,7 +19,7 @@ use crate::stack::saved::StackCopy;
 use crate::sys::fork;
 use crate::watch::ready::{Ready, Retained};
 
-/// What a dump tells of one green thread.
+/// What a dump says of one green thread.
 #[derive(Debug)]
 pub struct Seen {
     /// Its id, which no other thread of the process ever has.
@@ -80,7 +80,7 @@ pub struct Parked {
 
 /// Looks at each green thread of the process, and calls `tell` with what it found. If there is a `copy`, it
 /// has the stack of a closure that is parked or ready during that call; the other calls get `None`. The green
-/// threads run on meanwhile: a parked green thread is held while its stack is copied, no longer, and a ready
+/// threads run on during the look. A parked green thread is held only while its stack is copied, and a ready
 /// one is not held. Calls `plain` with the id of each plain OS thread that has used the runtime.
 ///
 /// # Errors

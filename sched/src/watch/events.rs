@@ -1,6 +1,6 @@
-//! What the scheduler says to those who watch it. The core calls these functions where something happens, and
-//! nothing else of the recorder, the samples or the traces: so one can read it without them, and this list
-//! says where they look.
+//! What the scheduler says to its watchers. The core calls these functions where something happens, and
+//! nothing else of the recorder, the samples or the traces. So a reader can understand the core without them.
+//! This list says where they look.
 //!
 //! | what | events |
 //! | --- | --- |
@@ -184,7 +184,7 @@ impl Sched {
         }
     }
 
-    /// The wait of the G whose stop came last was decided before its commit.
+    /// The wait of the G that stopped last was decided before its commit.
     #[cold]
     pub(crate) fn on_no_stop(&self, m: OwnM<'_>) {
         // That stop is recorded, and a yield that follows is the same stop.

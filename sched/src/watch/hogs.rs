@@ -13,8 +13,8 @@
 //! second for each spawn place, and `MOST_NOTES` a second in all. At most `MOST_WAITING` wait. Other rescues
 //! are only counted.
 //!
-//! The handler copies only if the same green thread still runs without its P, on its own stack, whose bounds
-//! the runtime knows.
+//! The handler copies only if the same green thread still runs without its P, on its own stack. The runtime
+//! knows the bounds of that stack.
 //!
 //! A hog that is blocked in the kernel gets no signal, because that would interrupt its system call. The
 //! kernel says where it is blocked, and copies its stack. Such a copy counts only if the OS thread stayed
@@ -44,7 +44,8 @@ use crate::watch::capture::Capture;
 
 /// The most notes in a second.
 const MOST_NOTES: u32 = 10;
-/// The most notes that wait for the reader, whose function may block. Further rescues are only counted.
+/// The most notes that wait for the reader. The reader's function may block. Further rescues are only
+/// counted.
 const MOST_WAITING: usize = 64;
 
 /// A green thread that ran a long time after it could have.
@@ -61,7 +62,7 @@ pub struct LateWake {
     pub late: Duration,
 }
 
-/// What the reader is told.
+/// What the reader gets.
 pub enum Noted {
     /// A rescue, and where to find the green thread.
     Hog(Rescue, Hogging),
@@ -142,8 +143,8 @@ impl Hogs {
         Hogs { wanted, queue, came, capture: Capture::new(copied), asking }
     }
 
-    /// Tells the reader, unless there were many notes in this second, or many wait. *Runs on: any thread; the
-    /// lock is held for some instructions.*
+    /// Leaves the reader a note, unless there were many notes in this second, or many wait. *Runs on: any
+    /// thread; the lock is held for some instructions.*
     pub(crate) fn note(&self, noted: impl FnOnce() -> Noted) {
         if !self.wanted || !self.queue.lock().has_room() {
             return;

@@ -9,7 +9,7 @@
 //!   put the G into a run queue                                 run the G; how long does it run?
 //! ```
 //!
-//! A sampled G is also timed from its resume to its next stop. So the samples tell how long polls of futures
+//! A sampled G is also timed from its resume to its next stop. So the samples show how long polls of futures
 //! and slices of closures take, and which spawn places they belong to.
 //!
 //! The time lies in a table of the runtime and not in the G, which has no room for it. A G finds its place by
@@ -24,7 +24,7 @@ use crate::g::GRef;
 use crate::p::measured::Measured;
 use crate::watch::places::Places;
 
-/// A run of a G whose wake-up is a sample.
+/// A run of a G after a wake-up that is a sample.
 pub(crate) struct SampledRun {
     pub(super) began: u64,
     /// How long the G waited for a P.
@@ -90,7 +90,7 @@ impl Latency {
         true
     }
 
-    /// Returns since when `g` was ready. *Runs on: the M that runs `g`, whose wake-up is a sample.*
+    /// Returns since when `g` was ready. *Runs on: the M that runs `g`, after a wake-up that is a sample.*
     pub(super) fn take(&self, g: GRef) -> u64 {
         let stamp = self.stamp_of(g);
         debug_assert_eq!(stamp.index.load(Ordering::Relaxed), g.index());

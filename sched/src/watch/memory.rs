@@ -1,4 +1,4 @@
-//! Reads of memory that other threads may unmap meanwhile, for dumps.
+//! Reads of memory that other threads may unmap during the read, for dumps.
 
 use crate::sys::peek;
 

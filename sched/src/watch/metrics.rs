@@ -25,7 +25,7 @@ pub struct Snapshot {
     pub idle_threads: usize,
     /// OS threads of these that look for work.
     pub spinning_threads: usize,
-    /// Green threads spawned, including those that call wakers for timers.
+    /// Green threads spawned, including green threads that call wakers for timers.
     pub spawned: u64,
     /// Green threads that have ended.
     pub ended: u64,
@@ -80,7 +80,7 @@ pub struct Snapshot {
     pub net_ready: u64,
     /// Descriptors that are registered with the netpoller.
     pub descriptors: usize,
-    /// OS threads whose green thread is in `blocking`.
+    /// OS threads with a green thread in `blocking`.
     pub blocking_threads: usize,
     /// Calls of this crate that wait because as many OS threads as are allowed run such calls: see
     /// `Builder::blocking_threads`.
@@ -234,7 +234,7 @@ impl Sched {
     }
 
     /// Returns the number of Gs that run, and of Gs that are queued at the Ms to which they are bound. Adds
-    /// the number of Ms whose G is in `blocking` to `blocking`.
+    /// the number of Ms with a G in `blocking` to `blocking`.
     fn count_at_ms(&self, blocking: &mut usize) -> (u64, usize) {
         let ms = self.threads.lock();
         let runs = |m: &M| m.running().is_some_and(|g| g.status() == Status::Running);

@@ -133,7 +133,7 @@ impl Monitor {
     }
 
     /// Takes P `p`, which has been lent unchanged since `seen`, and hands it to work that waits. Returns
-    /// `false` if the P was taken back meanwhile. `away_ns` is how long its G has kept it.
+    /// `false` if the P was taken back first. `away_ns` is how long its G has kept it.
     pub fn retake(&self, p: usize, seen: Seen, away_ns: u64, doing: Doing) -> bool {
         let p_ref = self.sched.p(p);
         let m = p_ref.holder();
@@ -199,12 +199,12 @@ impl Monitor {
         self.sched.wake_idle_p();
     }
 
-    /// Returns `true` if stacks lie idle whose memory is worth giving back.
+    /// Returns `true` if idle stacks have memory that is worth giving back.
     pub fn has_surplus_stacks(&self) -> bool {
         self.sched.coros.has_surplus()
     }
 
-    /// Decides which idle stacks `trim_stacks` will take: those that were not needed since the last call.
+    /// Decides which idle stacks `trim_stacks` will take: all that were not needed since the last call.
     /// Returns `true` if there are any.
     pub fn find_surplus_stacks(&self) -> bool {
         self.sched.coros.find_surplus()
@@ -214,7 +214,7 @@ impl Monitor {
     /// there may be more.
     pub fn trim_stacks(&self, until: u64) -> bool {
         while self.sched.coros.cool_some() {
-            // A G that joined the line meanwhile did not find the stacks that were becoming cold.
+            // A G that joined the line during that call did not find the stacks that were becoming cold.
             self.sched.serve_waiting(None);
             if clock::now() >= until {
                 return true;

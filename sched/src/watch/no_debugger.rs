@@ -1,4 +1,4 @@
-//! On systems for which `runtime/debug` has no scripts: nothing is told to debuggers.
+//! On systems for which `runtime/debug` has no scripts: debuggers get nothing.
 
 /// Does nothing.
 pub(crate) fn note_clock() {}

@@ -32,7 +32,7 @@ pub struct Recorded {
     pub argument: u16,
     /// Of an event outside of a P: the M, if the thread was one.
     pub m: Option<usize>,
-    /// Of an event outside of a P: the green thread whose code ran there.
+    /// Of an event outside of a P: the green thread that ran there.
     pub by: Option<u64>,
     /// Of `Spawn`: where.
     pub place: Option<&'static Location<'static>>,
@@ -121,7 +121,7 @@ impl Outside {
         let mut events = self.events.lock();
         let places = self.places.load(Ordering::Relaxed);
         if places == 0 {
-            // The recording has stopped meanwhile.
+            // The recording has stopped since the caller looked.
             return;
         }
         // Stamped under the lock, so that the list is in the order of its stamps.

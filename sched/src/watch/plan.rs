@@ -10,9 +10,8 @@
 //!                                                 publish that it is awake
 //! ```
 //!
-//! A request that comes while sysmon is awake stays in `wanted_by` until the next sleep, because the request
-//! may have come after the looks of the present round. The price is at most one unneeded round for each
-//! request.
+//! A request that comes while sysmon is awake stays in `wanted_by` until the next sleep. It may have come
+//! after the looks of the present round. The price is at most one unneeded round for each request.
 //!
 //! A maker of work asks for an early look only while a P is lent to a blocking call. The M that lends this P
 //! looks for work too:
@@ -25,7 +24,7 @@
 //! ```
 //!
 //! While no G runs, sysmon sleeps with the bit `IDLE`, and each M that takes a P wakes it. Here the idle list
-//! is the published state: the M has taken the P out of the list, and sysmon looks whether all Ps are in it.
+//! is the published state. The M has taken the P out of the list, and sysmon looks whether all Ps are in it.
 //!
 //! Rejected: requests that only wake. A request that found sysmon awake was lost, for up to 10 ms.
 

@@ -4,8 +4,8 @@
 //! The process's timer of CPU time (`ITIMER_PROF`) sends the signal to a thread that runs. The handler copies
 //! and returns; it allocates nothing, takes no lock, and unwinds nothing. The profiler unwinds the copies.
 //!
-//! Of a green thread's stack the handler reads only what lies between the stack pointer and the stack's top,
-//! so a walk through the copy ends at the green thread's entry. The bounds of other stacks are not known in a
+//! Of a green thread's stack the handler reads only what lies between the stack pointer and the stack's top.
+//! So a walk through the copy ends at the green thread's entry. The bounds of other stacks are not known in a
 //! handler. The kernel reads those (`process_vm_readv`), and stops at the end of the mapping instead of
 //! faulting.
 //!
@@ -79,7 +79,7 @@ impl Sampler {
     ///
     /// # Errors
     /// Fails with `ResourceBusy` if another sampler exists, or the program has an action of its own for
-    /// SIGPROF; with the system's error if there is no timer.
+    /// SIGPROF. Fails with the system's error if there is no timer.
     pub fn start(interval: Duration) -> io::Result<Sampler> {
         // Acquire: pairs with the Release of the drop, which the earlier sampler's drain comes before.
         if TAKEN.swap(true, Ordering::Acquire) {

@@ -61,7 +61,7 @@ pub struct Collected {
     pub ns: u64,
     /// The names of green threads, as far as they are known.
     pub names: HashMap<u64, Box<str>>,
-    /// Where green threads were spawned, of those that live.
+    /// Where the green threads that live were spawned.
     pub places: HashMap<u64, &'static Location<'static>>,
 }
 
@@ -203,8 +203,8 @@ pub fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// Returns what the current or the last recording has recorded; `None` if there was none. The Ps go on
-/// meanwhile.
+/// Returns what the current or the last recording has recorded; `None` if there was none. The Ps go on during
+/// the call.
 pub fn collect() -> Option<Collected> {
     fork::check().ok()?;
     let guard = RECORDING.lock();
@@ -257,8 +257,8 @@ fn ended_nap(event: &Recorded) -> Option<(usize, Word)> {
     Some((m, Word::of_number(event.id)))
 }
 
-/// Adds the begins and the ends of the sleeps in `naps` to the tracks of one runtime, the last of which is
-/// that of events without a P.
+/// Adds the begins and the ends of the sleeps in `naps` to the tracks of one runtime. The last track has the
+/// events without a P.
 fn show_naps(tracks: &mut [Track], mut naps: Naps, near: u64) {
     for track in &mut *tracks {
         for event in std::mem::take(&mut track.events) {
@@ -282,7 +282,7 @@ fn show_naps(tracks: &mut [Track], mut naps: Naps, near: u64) {
     show_older_naps(tracks, naps, near);
 }
 
-/// Adds the begins of sleeps whose `Idle` was overwritten.
+/// Adds the begin of each sleep that lost its `Idle` to a later event.
 fn show_older_naps(tracks: &mut [Track], naps: Naps, near: u64) {
     let Some(first) = tracks.iter().filter_map(|track| Some(track.events.first()?.at_ns)).min() else {
         return;
@@ -340,7 +340,7 @@ impl Recording {
         let source = &mut self.sources[known];
         for p in sched.ps().skip(source.tapes.len()) {
             let tape = p.recorder.start(self.events, self.since.stamp);
-            // After the start, which may take long: from here on an event tells of another M.
+            // After the start, which may take long: from here on an event records a change of the M.
             let m = p.holder().filter(|_| p.look().state() != State::Idle).map(|m| m.number);
             source.tapes.push((tape, m));
         }
@@ -503,8 +503,7 @@ mod tests {
             track(None, vec![event(far + 10, Kind::MStart, 0, 0), event(far + 40, Kind::MStop, 0, 0)]),
         ];
         let mut naps: Naps = tracks.iter().flat_map(|track| &track.events).filter_map(ended_nap).collect();
-        // Two that still sleep: one since before all that is left, and one whose begin has an event of its
-        // own.
+        // Two that still sleep: one since before all that is left, and one with an event for its begin.
         naps.insert((5, Word::since(far - 7, SleepKind::Parked)));
         naps.insert((6, Word::since(0, SleepKind::Polls)));
         show_naps(&mut tracks, naps, far + 100);

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A handler never waits: if no slot is free, the sample is lost and counted. A handler cannot interrupt
-//! another one on its thread, because the signal is blocked meanwhile. It may interrupt the profiler, which
-//! has no lock.
+//! another one on its thread, because the signal is blocked while the handler runs. It may interrupt the
+//! profiler, which has no lock.
 
 #![allow(unsafe_code)]
 

@@ -52,7 +52,7 @@ fn sched_of(held: Held<'_>) -> &Sched {
 
 /// Wake-ups that are samples.
 impl Sched {
-    /// `g`, whose wake-up is a sample of this weight, is about to run.
+    /// `g` is about to run after a wake-up that is a sample of this weight.
     pub(crate) fn on_sample_runs(&self, held: Held<'_>, g: GRef, weight: u8) -> SampledRun {
         let (weight, began) = (1 << weight, clock::now());
         let waited = began.saturating_sub(self.latency.take(g));

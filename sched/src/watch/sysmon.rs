@@ -34,8 +34,8 @@ pub(crate) struct Sysmon {
     /// The timer slack that sysmon's thread had before it set its own, and that the threads which it starts
     /// must get; 0 if unknown.
     usual_slack: AtomicU64,
-    /// About the time of the last reading of the clock: by sysmon, by an M that found timers due, or by an M
-    /// that left the netpoller. On a cache line of its own, because each park reads it.
+    /// About the time of the last reading of the clock. Sysmon has read it, or an M that found timers due, or
+    /// an M that left the netpoller. On a cache line of its own, because each park reads it.
     about_now: CachePadded<AtomicU64>,
 }
 

@@ -1,5 +1,5 @@
-//! The word by which a note knows how its thread sleeps: on a futex, or at the M's station, where an event of
-//! a descriptor ends the sleep, too.
+//! The word by which a note knows how its thread sleeps: on a futex, or at the M's station. At a station an
+//! event of a descriptor ends the sleep, too.
 //!
 //! ```text
 //!   the thread                                  the waker

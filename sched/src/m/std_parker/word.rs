@@ -14,13 +14,13 @@ pub(crate) const NOTIFIED: u32 = 1;
 /// A G is about to run, while others are parked: it finds the word as if it were alone.
 pub(super) fn enter(word: &AtomicU32) {
     if !broken!("parker_entered_as_parked") {
-        // Relaxed: nothing is published. A token stays there; its giver has woken those that are parked.
+        // Relaxed: nothing is published. A token stays there; its giver has woken all parked Gs.
         let _ = word.compare_exchange(PARKED, EMPTY, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
 /// A G has stopped, and Gs are parked: from here on an `unpark` is seen. Returns `true` if one came while the
-/// G ran: the caller wakes those that are parked.
+/// G ran: the caller then wakes all parked Gs.
 #[must_use]
 pub(super) fn leave(word: &AtomicU32) -> bool {
     if broken!("parker_left_as_empty") {
@@ -90,7 +90,7 @@ mod models {
             }
         }
 
-        /// G `g`, whose wait has ended, leaves std's `park`.
+        /// The wait of G `g` has ended, and `g` leaves std's `park`.
         fn goes_on(&self) {
             go_on(&self.word);
             let taken = self.word.compare_exchange(NOTIFIED, EMPTY, Ordering::Acquire, Ordering::Acquire);
@@ -119,7 +119,7 @@ mod models {
                 DIRECT.note(woken());
                 let before = woken();
                 enter(&world.word);
-                // The second takes a token that came meanwhile, which was for either.
+                // The second takes a token that came in between, which was for either.
                 let took = second_parks && !world.parks(1);
                 if !took {
                     world.left();

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How long a dump waits for it. It asks one M after the other.
 const PATIENCE_OF_DUMPS: Duration = Duration::from_millis(20);
 
-/// Returns `true` if a signal ends no system call of the user's on `m`, which runs `g`: the G computes, is
+/// Returns `true` if a signal ends no system call of the user's on `m`, which runs `g`. Such a G computes, is
 /// the caller, or waits in place, which goes on after a signal. *Runs on: any thread.*
 fn may_interrupt(m: &M, g: GRef) -> bool {
     let (in_place, mine) = (g.binding.get() == Binding::InPlace, m.tid() == sys::thread_id());
@@ -28,7 +28,7 @@ fn may_interrupt(m: &M, g: GRef) -> bool {
 }
 
 impl Sched {
-    /// Returns what tells of hogs.
+    /// Returns the notes of hogs and late wake-ups.
     pub fn hogs(&self) -> &Arc<Hogs> {
         &self.hogs
     }
@@ -43,9 +43,10 @@ impl Sched {
         hogging.copy_blocked(&mut copy).then(|| read(&copy, false))
     }
 
-    /// Calls `tell` with the id and a copy of the stack of each green thread that computes now, waits in
-    /// place, or is blocked in a system call. The flag is `true` if a signal interrupted the G for the copy.
-    /// A G that is blocked in a system call is copied without a signal. *Runs on: any thread.*
+    /// Calls `tell` with the id and a copy of the stack of each green thread that has an OS thread now. Such
+    /// a thread computes, waits in place, or is blocked in a system call. The flag is `true` if a signal
+    /// interrupted the G for the copy. A G that is blocked in a system call is copied without a signal. *Runs
+    /// on: any thread.*
     pub fn look_at_running(&self, mut tell: impl FnMut(u64, &StackCopy, bool)) {
         let mut blocked = StackCopy::default();
         let ms: Vec<MRef> = self.threads.lock().all().iter().map(|m| MRef::new(m)).collect();
@@ -88,7 +89,8 @@ impl Sched {
         capture.read(m.number, wait, |copied| read(&copied.stack))
     }
 
-    /// Tells the reader of a rescue that is to be reported. *Runs on: sysmon, or the M that gives its P up.*
+    /// Leaves the reader a note of a rescue that is to be reported. *Runs on: sysmon, or the M that gives its
+    /// P up.*
     pub(crate) fn note_hog(
         &self,
         rescue: Option<(GRef, Rescue)>,
@@ -106,8 +108,8 @@ impl Sched {
         self.rescues.by_place()
     }
 
-    /// Tells the reader that `g` ran `waited` ns after it could have, if that is too late. *Runs on: the M
-    /// that runs `g`.*
+    /// Leaves the reader a note that `g` ran `waited` ns after it could have, if that is too late. *Runs on:
+    /// the M that runs `g`.*
     pub(crate) fn judge_wake(&self, g: GRef, waited: u64) {
         let Some(bound) = self.config.late_wake else { return };
         let late = Duration::from_nanos(waited);
