@@ -20,7 +20,7 @@
 //!
 //! # Who may ask
 //!
-//! The answers tell names of functions, files and addresses of the program.
+//! The answers show names of functions, files and addresses of the program.
 //!
 //! - The server binds to loopback addresses only, unless [`Builder::allow_remote`] is called.
 //! - A request must name its host as `localhost`, as an IP address, or as a name of [`Builder::allow_host`].

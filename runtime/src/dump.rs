@@ -1,4 +1,4 @@
-//! Dumps: what each green thread does, what it waits for, and the stacks of those that are parked.
+//! Dumps: what each green thread does, what it waits for, and its stack if it is parked.
 //!
 //! [`dump()`](crate::dump()) writes the text. A [`Snapshot`] has the same as values, and other forms of it.
 //! The page about [dumps](crate::docs::dumps) shows examples.
@@ -33,7 +33,7 @@ pub use crate::stacks::frame::Frame;
 /// It says whether the green thread runs or is ready to run, or what it waits for and for how long, to within
 /// some milliseconds. What is known of the object of the wait follows: the holder of a lock, the ends of a
 /// channel, the addresses of a socket. Green threads that wait [for each
-/// other](crate::docs::deadlock#of-some) are told at the end; if there may be some, the dump takes some
+/// other](crate::docs::deadlock#of-some) come at the end. If there may be some, the dump takes some
 /// milliseconds more. Before these, lines that begin with `hogs` say at which spawn places green threads have
 /// kept a P too long, and how often. A [`dump::Snapshot`](crate::dump::Snapshot) has the same as values and
 /// in other forms.
@@ -44,14 +44,14 @@ pub use crate::stacks::frame::Frame;
 /// around them, are left out. A function without debug information shows as its symbol or its address. The
 /// page about [dumps](crate::docs::dumps) shows an example.
 ///
-/// The green threads of all runtimes are listed; in a simulation, those of that simulation. They go on
-/// meanwhile, so the lines show slightly different moments. If a green thread is woken while its stack is
-/// copied, it waits until the copy is done, which takes about a microsecond for each 8 KiB. While a
+/// The green threads of all runtimes are listed; in a simulation, those of that simulation. They go on during
+/// the dump, so the lines show slightly different moments. If a green thread is woken while its stack is
+/// copied, it waits until the copy is done. A copy takes about a microsecond for each 8 KiB. While a
 /// simulation runs in the process, dumps outside of it show no stacks of waits, so that they do not change
 /// it. The time a dump takes grows with the largest number of green threads that were alive at once.
 ///
-/// Green threads that compute, in a closure or in the poll of a future, or that wait
-/// [pinned](crate::thread::pin), show their stacks too: a signal, SIGURG, interrupts each for the time of the
+/// Green threads that compute, in a closure or in the poll of a future, show their stacks too. So do green
+/// threads that wait [pinned](crate::thread::pin). A signal, SIGURG, interrupts each for the time of the
 /// copy. A green thread that is blocked in a system call gets no signal; it shows its stack on x86-64. A call
 /// that begins at that very moment may fail with EINTR, as at any signal; std repeats such calls. A program
 /// that handles SIGURG itself keeps its own action, and then these stacks are missing. A future that waits
@@ -83,8 +83,8 @@ pub fn dump(w: &mut impl Write) -> io::Result<()> {
     Snapshot::take_with_deadlocks()?.write(w)
 }
 
-/// Returns the dump for the report of a deadlock of all; empty in a forked child. No green thread runs
-/// meanwhile.
+/// Returns the dump for the report of a deadlock of all; empty in a forked child. No green thread runs during
+/// the call.
 pub(crate) fn report() -> String {
     Snapshot::take_with_deadlocks_here().map(|snapshot| snapshot.to_string()).unwrap_or_default()
 }

@@ -53,8 +53,8 @@ pub(crate) fn of(sched: &Arc<Sched>) -> Snapshot {
     now
 }
 
-/// Returns what the green threads of the caller's runtime do, by the place at which they were spawned, those
-/// that ran longest first.
+/// Returns what the green threads of the caller's runtime do, by the place at which they were spawned, the
+/// places that ran longest first.
 ///
 /// The numbers of green threads that live are exact, and reading them visits every green thread of the
 /// process: about 10 ms with a million. The other figures are estimates from samples of the wake-ups, the
@@ -80,15 +80,16 @@ pub fn by_place() -> Vec<AtPlace> {
     current().by_place()
 }
 
-/// Returns the hogs of the caller's runtime by spawn place, the most frequent first: how often the [monitor
-/// thread](crate::docs::glossary#sysmon) took a P from green threads that kept it, and where they were.
+/// Returns the hogs of the caller's runtime by spawn place, the most frequent first. An entry says how often
+/// the [monitor thread](crate::docs::glossary#sysmon) took a P from green threads that kept it, and where
+/// they were.
 ///
-/// Each rescue is counted. With the feature `dump-stacks`, on Linux on x86-64 and 64-bit Arm, `stack` is
-/// where one of these green threads was when it was interrupted for a look. In a second there is one look for
-/// each place, and ten in all. The look is a signal, `SIGURG`. It goes only to green threads that compute,
-/// and to none if the program has an action of its own for that signal.
+/// Each rescue is counted. `stack` is where one of these green threads was when it was interrupted for a
+/// look. It needs the feature `dump-stacks`, on Linux on x86-64 and 64-bit Arm. In a second there is one look
+/// for each place, and ten in all. The look is a signal, `SIGURG`. It goes only to green threads that
+/// compute, and to none if the program has an action of its own for that signal.
 ///
-/// [`Builder::on_hog`](crate::Builder::on_hog) tells of each at once.
+/// [`Builder::on_hog`](crate::Builder::on_hog) reports hogs at once.
 ///
 /// # Panics
 ///
@@ -109,7 +110,7 @@ pub fn hogs() -> Vec<HogPlace> {
 ///
 /// On a plain OS thread it is the number of the default runtime, which is 0 before the first use. The count
 /// includes green threads that this crate starts for itself, for example to call a waker for a timer. Other
-/// threads spawn and end meanwhile, so the number may be high by those.
+/// threads spawn and end during the call, so the number may be high by those.
 ///
 /// It adds up two counters of each P, and visits no green thread. It may be called on any thread.
 ///

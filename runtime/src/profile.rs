@@ -2,11 +2,11 @@
 //! Linux on x86-64 and 64-bit Arm.
 //!
 //! [`cpu`] takes 100 samples for each second of CPU time. A sample has the stack of the OS thread that runs
-//! at that moment, and the green thread on it: its id, name and spawn place. The stack of a green thread ends
-//! at its entry.
+//! at that moment. It also has the id, name and spawn place of the green thread on it. The stack of a green
+//! thread ends at its entry.
 //!
 //! The samples come by the signal SIGPROF. Its handler stays installed from the first profile on. System
-//! calls that the signal interrupts are restarted, but for those that always return early, such as
+//! calls that the signal interrupts are restarted, except for calls that always return early, such as
 //! `nanosleep`.
 //!
 //! The timer of a profile outlives an `exec`, and the handler does not. A process that replaces itself by

@@ -43,12 +43,13 @@ pub use builder::{Builder, Migration, ThreadLocals};
 ///   cancels all green threads, the caller included, and returns at once. A background thread does the rest.
 ///   The caller unwinds from its next wait.
 /// - On a green thread of **another runtime** the drop blocks the OS thread as [`blocking`](crate::blocking)
-///   does, and disturbs no other green thread. If the caller is cancelled meanwhile, a background thread does
-///   the rest. So two runtimes may end each other.
+///   does, and disturbs no other green thread. If the caller is cancelled during the drop, a background
+///   thread does the rest. So two runtimes may end each other.
 /// - In a [forked child](crate::docs::fork) the drop does nothing.
 ///
 /// The drop waits for ever if one of the runtime's green threads waits for the dropping thread and a
-/// cancellation cannot end that wait: because it does not park, or because the green thread unwinds.
+/// cancellation cannot end that wait. A cancellation cannot end a wait that does not park, or a wait of a
+/// green thread that unwinds.
 ///
 /// ```
 /// let runtime = runtime::Runtime::new()?;

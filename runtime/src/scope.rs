@@ -85,7 +85,7 @@ impl Family {
         }
     }
 
-    /// Tells a dump which members may still run. *Runs on: any thread.*
+    /// Returns for a dump which members may still run. *Runs on: any thread.*
     fn look(&self) -> Option<Awaited> {
         let state = self.state.try_lock()?;
         // A cancelled family has no list any more.
@@ -104,8 +104,8 @@ impl Family {
     }
 }
 
-/// Counts a thread that is about to start as running. Its drop takes the count back: no thread has started,
-/// because of an error or of a panic in the `clone` of a value that the thread would have inherited.
+/// Counts a thread that is about to start as running. Its drop takes the count back, because no thread has
+/// started. The cause is an error, or a panic in the `clone` of a value that the thread would have inherited.
 struct Starting<'f>(&'f Family);
 
 impl<'f> Starting<'f> {
@@ -230,7 +230,7 @@ impl<'scope> Scope<'scope, '_> {
         self.add(|at, end| unsafe { task.start(at, spec, end) })
     }
 
-    /// Starts a green thread whose result is what `map` makes of the result of `task`.
+    /// Starts a green thread. Its result is what `map` makes of the result of `task`.
     fn start_mapped<M, E, U>(
         &'scope self,
         spec: Spec,

@@ -53,7 +53,7 @@ pub async fn accept<T>(accept: impl Future<Output = io::Result<T>>) -> io::Resul
     Pauses::default().accept_late(accept).await
 }
 
-/// For [`select!`](crate::select) only: `join(..)` takes a handle whose future has the result of a thread.
+/// For [`select!`](crate::select) only: `join(..)` takes a handle that is a future of the result of a thread.
 pub fn join<T, H: Future<Output = crate::thread::Result<T>>>(handle: H) -> H {
     handle
 }

@@ -15,9 +15,9 @@ use crate::thread::JoinHandle;
 
 /// Runs `main`, a closure or a future, as a green thread and returns its value.
 ///
-/// Outside of the runtime it starts the process-wide default runtime if this is the first use, and blocks the
-/// calling OS thread until `main` has ended. `main` may borrow from the caller. Other green threads go on
-/// after that: the default runtime lives as long as the process.
+/// Outside of the runtime it blocks the calling OS thread until `main` has ended. The first use starts the
+/// process-wide default runtime. `main` may borrow from the caller. Other green threads go on after that: the
+/// default runtime lives as long as the process.
 ///
 /// On a green thread, `block_on(future)` polls the future right there and parks between polls, and
 /// `block_on(closure)` calls the closure.
@@ -70,8 +70,8 @@ where
 ///   default runtime ([`Runtime::block_on_local`](crate::Runtime::block_on_local) another), a call that parks
 ///   blocks the OS thread. A [deadlock](crate::docs::deadlock) is not reported.
 /// - **On a green thread**, that green thread polls the future and parks between polls, and goes on at the
-///   same OS thread. Other green threads run there meanwhile. If one of them computes for long, the future
-///   waits for it.
+///   same OS thread. Other green threads run there between the polls. If one of them computes for long, the
+///   future waits for it.
 ///
 /// With [`block_on`], which requires `Send`, the future runs as a green thread or may go on at another OS
 /// thread.
@@ -116,8 +116,8 @@ pub fn block_on_local<F: Future>(future: F) -> F::Output {
 ///
 /// # Panics
 ///
-/// Panics if no green thread can be started. The message gives the reason and the remedy: no address space
-/// for a stack, no memory, a default runtime that cannot be started, a runtime that has ended, a [forked
+/// Panics if no green thread can be started. The message gives the reason and the remedy. The reasons are no
+/// address space for a stack, no memory, a default runtime that cannot start, an ended runtime, and a [forked
 /// child](crate::docs::fork). Other green threads are not disturbed, and a later call may succeed.
 /// [`thread::Builder::spawn`](crate::thread::Builder::spawn) returns an error instead.
 ///

@@ -133,8 +133,9 @@ impl Builder {
     /// - Another kind: this is the first use of the default runtime, and it cannot be started; or the runtime
     ///   has ended.
     ///
-    /// After `OutOfMemory` a later call succeeds when another green thread has left its stack, a moment after
-    /// it can be joined, or when the system has room again. See [stacks](crate::docs::stacks#no-more-room).
+    /// After `OutOfMemory` a later call succeeds when the system has room again. It also succeeds when
+    /// another green thread has left its stack, which is a moment after it can be joined. See
+    /// [stacks](crate::docs::stacks#no-more-room).
     ///
     /// ```
     /// let error = runtime::thread::Builder::new().stack_size(1).spawn(|| ()).unwrap_err();
@@ -262,9 +263,10 @@ pub fn cancelled() -> bool {
 /// Runs `f`, in which no wait is ended from outside, and returns its value. (Kotlin: `NonCancellable`; Trio:
 /// a shielded scope.)
 ///
-/// A cancellation of the green thread, the end of its runtime, and a [`timeout`](crate::time::timeout) or a
-/// [`Context::run`](crate::context::Context::run) around this call do not end waits in `f`. They take effect
-/// at the next wait after this call. This call itself does not look, so a value that `f` returns is not lost.
+/// A cancellation of the green thread and the end of its runtime do not end waits in `f`. Nor do a
+/// [`timeout`](crate::time::timeout) or a [`Context::run`](crate::context::Context::run) around this call.
+/// They take effect at the next wait after this call. This call itself does not look, so a value that `f`
+/// returns is not lost.
 ///
 /// Use it where an unwind would do harm:
 ///
@@ -277,12 +279,12 @@ pub fn cancelled() -> bool {
 /// - A `timeout` or a `run` that begins in `f` works as always: it ends what is inside of it. So `f` can
 ///   bound its own waits.
 /// - Calls nest. A panic in `f` goes on in the caller.
-/// - [`cancelled`] still tells of a cancellation.
+/// - [`cancelled`] still reports a cancellation.
 /// - Its canceller may wait longer: a [`join`](JoinHandle::join), the drop of a [`JoinSet`] or of a
 ///   [`Runtime`](crate::Runtime) waits for the end of `f`.
 ///   [`shutdown_timeout`](crate::Runtime::shutdown_timeout) bounds that.
 /// - In a future, it holds for code that parks inside of the poll, such as [`block_on`](crate::block_on). A
-///   future that is dropped between two polls is not told; spawn what must go on.
+///   future that is dropped between two polls does not learn of it; spawn what must go on.
 /// - [`Once`](crate::sync::Once) and [`LazyLock`](crate::sync::LazyLock) call their closures so.
 ///
 /// The page on [cancellation](crate::docs::cancellation#what-must-not-be-ended) has an example with C.
@@ -315,9 +317,9 @@ pub fn uncancellable<T>(f: impl FnOnce() -> T) -> T {
 /// Use it for libraries that bind something to the OS thread, such as a graphics context, and for code with
 /// thread-locals of std.
 ///
-/// A pinned green thread that parks blocks its OS thread: no other green thread runs there meanwhile. Its P
-/// goes to another OS thread. So each pinned green thread takes one OS thread. On a plain OS thread, and with
-/// [`Migration::BeforeStart`](crate::Migration::BeforeStart), the guard does nothing.
+/// A pinned green thread that parks blocks its OS thread: no other green thread runs there until it goes on.
+/// Its P goes to another OS thread. So each pinned green thread takes one OS thread. On a plain OS thread,
+/// and with [`Migration::BeforeStart`](crate::Migration::BeforeStart), the guard does nothing.
 ///
 /// Inside a future's poll, which stays on its OS thread anyway, the guard keeps other green threads off that
 /// OS thread. That is for code that parks within a scoped context of the OS thread, such as a tracing span or

@@ -13,7 +13,7 @@ use std::rc::Rc;
 /// green thread on whatever OS thread that runs, so it may be used across calls that park. (A variable of
 /// std's belongs to the OS thread: see [moving](crate::docs::moving).)
 ///
-/// A destructor of a value may call anything, and may wait. It may use further keys, whose values are then
+/// A destructor of a value may call anything, and may wait. It may use further keys. Their values are then
 /// dropped after it.
 ///
 /// ```

@@ -1,10 +1,10 @@
 //! The flight recorder: records what the scheduler does in the last moments, cheaply enough to leave it on.
 //!
-//! Each P has a ring of small events, of which the newest stay: spawns, starts, parks with their reason,
-//! wake-ups with their waker, steals, hand-offs, preemptions, timers, the network, and OS threads. [`start`]
-//! starts a recording in all runtimes of the process, and [`snapshot`] reads it while they go on. The page
-//! about [traces](crate::docs::trace) shows how to find something, what it costs, and how a panic, a hog or a
-//! late timer writes a file by itself.
+//! Each P has a ring of small events, of which the newest stay. There are events for spawns, starts, parks
+//! with their reason, wake-ups with their waker, steals, hand-offs, preemptions, timers, the network, and OS
+//! threads. [`start`] starts a recording in all runtimes of the process, and [`snapshot`] reads it while they
+//! go on. The page about [traces](crate::docs::trace) shows how to find something, and what it costs. It also
+//! shows how a panic, a hog or a late timer writes a file by itself.
 //!
 //! ```
 //! use runtime::trace::{self, What};
@@ -43,7 +43,8 @@ use timeline::Timeline;
 const EVENTS: usize = 1 << 16;
 
 /// Starts a recording in all runtimes of the process, those to come included. Returns `false` if one is on
-/// already: it goes on as it is until [`stop`], also if a request of the debug page has started it.
+/// already. That recording goes on as it is until [`stop`], also if a request of the debug page has started
+/// it.
 ///
 /// The ring of each P has 65,536 places, which is 1 MiB; [`start_with`] takes another size. An earlier
 /// recording is forgotten.
@@ -83,7 +84,7 @@ pub fn start_with(events: usize) -> io::Result<bool> {
 }
 
 /// Takes part in the recording, or starts one that lasts as long as such shares in it. If the program calls
-/// [`start`] meanwhile, the recording is the program's, and goes on until [`stop`].
+/// [`start`] during that time, the recording is the program's, and goes on until [`stop`].
 #[cfg(feature = "debug")]
 pub(crate) fn share() -> io::Result<recorder::Share> {
     recorder::share(EVENTS)
@@ -111,9 +112,9 @@ pub fn is_on() -> bool {
 /// Returns what the current or the last recording has: the newest events of each P. Without a recording it is
 /// empty.
 ///
-/// The green threads go on meanwhile. An event that is overwritten while it is read is left out. An event
-/// takes 120 to 150 ns and, until the end of this call, about 150 bytes; the snapshot keeps about 100. The
-/// names of green threads come on top.
+/// The green threads go on during the call. An event that is overwritten while it is read is left out. An
+/// event takes 120 to 150 ns and, until the end of this call, about 150 bytes; the snapshot keeps about 100.
+/// The names of green threads come on top.
 ///
 /// ```
 /// assert!(runtime::trace::snapshot().events().is_empty());
@@ -200,8 +201,8 @@ impl Snapshot {
         w.write_all(&perfetto::encode(self, &Timeline::of(self)))
     }
 
-    /// Writes the last second of the trace as an HTML page that needs nothing else: a row for each P and each
-    /// OS thread, the names of green threads, and arrows from wakers.
+    /// Writes the last second of the trace as an HTML page that needs nothing else. It has a row for each P
+    /// and each OS thread, the names of green threads, and arrows from wakers.
     ///
     /// # Errors
     ///

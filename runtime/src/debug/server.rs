@@ -94,7 +94,7 @@ impl Builder {
 /// What the threads of a server have in common.
 pub(super) struct Shared {
     hosts: Vec<String>,
-    /// The runtime whose metrics are served.
+    /// The runtime that gives the metrics.
     pub(super) sched: Weak<Sched>,
     pub(super) connections: Connections,
 }

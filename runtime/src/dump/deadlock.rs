@@ -6,7 +6,7 @@
 //! such arrows no thread ever goes on.
 //!
 //! A writer that waits for the readers of a lock has an arrow to each of them that waits itself. A reader
-//! that waits while other readers have the lock is behind a writer. Which writer is not known, so the reader
+//! that waits while other readers have the lock is behind a writer. Which writer is not known. So the reader
 //! has an arrow to each writer that waits, and no arrow if the wait of one of these may end. If the lock
 //! counts more writers than the snapshot shows, then a future or a plain OS thread waits to write, and may
 //! leave. A circle with such a reader is suspected.
@@ -16,18 +16,18 @@
 //!
 //! A snapshot is not of one moment. So a circle counts only if two snapshots show it, and each of its threads
 //! in the same wait, by the wait's number. None of these threads ran in between, and the arrows did not
-//! change. What a thread recorded of its locks before it parked is seen by the look that held the thread, so
-//! the second snapshot shows no lock that was unlocked before.
+//! change. The look that held a thread sees what that thread recorded of its locks before it parked. So the
+//! second snapshot shows no lock that was unlocked before.
 //!
 //! A wait that time alone may end gives no arrow.
 //!
 //! A thread that waits for a channel has no arrow: which threads have the handles of its other end is not
-//! known. A handle moves as any value does, and what it leaves behind looks as the handle itself, so no
-//! search of the memory tells.
+//! known. A handle moves as any value does, and what it leaves behind looks as the handle itself. So a search
+//! of the memory does not help.
 //!
 //! One thing is not certain: a guard may have been sent to another thread, and the lock still names the
-//! thread that took it. After the first guard of the process that was seen to be dropped by another thread,
-//! circles with a lock are told as suspected.
+//! thread that took it. Once another thread was seen to drop a guard in this process, circles with a lock are
+//! reported as suspected.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Display, Formatter};
@@ -86,7 +86,7 @@ pub struct DeadlockMember {
     pub stack: Vec<Frame>,
 }
 
-/// Returns the deadlocks that `earlier` and `later` both show. What is told is of `later`.
+/// Returns the deadlocks that `earlier` and `later` both show. The report is of `later`.
 pub(super) fn find(earlier: &Snapshot, later: &Snapshot) -> Vec<Deadlock> {
     let stuck: Vec<&GreenThread> =
         later.green_threads.iter().filter(|thread| is_stuck(earlier.get(thread.id), Some(thread))).collect();
@@ -211,9 +211,9 @@ fn waits_for_lock(thread: &GreenThread) -> bool {
     matches!(thread.object(), Some(Object::Mutex { .. } | Object::RwLock { .. }))
 }
 
-/// Returns the address of the lock for which `thread` waits, if the holder of that lock has ended: both looks
-/// name the holder, and none of them has met it. A snapshot visits the green threads one after the other. So
-/// one look alone may name a holder that unlocks and ends before its turn comes.
+/// Returns the address of the lock for which `thread` waits, if the holder of that lock has ended. Both looks
+/// then name the holder, and none of them has met it. A snapshot visits the green threads one after the
+/// other. So one look alone may name a holder that unlocks and ends before its turn comes.
 fn leaked_lock(earlier: &Snapshot, later: &Snapshot, thread: &GreenThread) -> Option<u64> {
     let (Object::Mutex { address, .. } | Object::RwLock { address, .. }) = thread.object()? else {
         return None;
@@ -226,8 +226,8 @@ fn leaked_lock(earlier: &Snapshot, later: &Snapshot, thread: &GreenThread) -> Op
 
 /// Returns one circle for each set of threads that all reach each other by arrows.
 fn circles(arrows: &[Vec<usize>]) -> Vec<Vec<usize>> {
-    // Threads without an arrow to go on along are in no circle, and neither are those that only lead to such
-    // threads. What is left after they are taken away has a circle behind each thread.
+    // Threads without an arrow to go on along are in no circle, and neither are threads that only lead to
+    // such threads. What is left after they are taken away has a circle behind each thread.
     let into = turned(arrows);
     let mut left: Vec<usize> = arrows.iter().map(Vec::len).collect();
     let mut done: Vec<usize> = (0..arrows.len()).filter(|&at| left[at] == 0).collect();
@@ -261,7 +261,7 @@ fn circles(arrows: &[Vec<usize>]) -> Vec<Vec<usize>> {
     found
 }
 
-/// Returns for each thread those that have an arrow to it.
+/// Returns for each thread the threads that have an arrow to it.
 fn turned(arrows: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut into: Vec<Vec<usize>> = vec![Vec::new(); arrows.len()];
     for (from, to) in arrows.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! `shown`: the ids of a snapshot that is taken in a simulation. They become those that the simulated program
-//! sees, which are the same in each run. (Feature `sim`.)
+//! `shown`: the ids of a snapshot that is taken in a simulation. They become the ids that the simulated
+//! program sees, which are the same in each run. (Feature `sim`.)
 
 use sched::simulation;
 

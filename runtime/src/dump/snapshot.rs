@@ -90,7 +90,7 @@ pub struct GreenThread {
     pub(super) line: Option<RwLine>,
 }
 
-/// What a wait for a reader-writer lock tells beside its [`Object`].
+/// What is known of a wait for a reader-writer lock beside its [`Object`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RwLine {
     /// True if the green thread waits for the share that may be upgraded.
@@ -249,7 +249,7 @@ pub enum Object {
         /// True if the green thread waited to write.
         to_write: bool,
     },
-    /// A green thread, whose end it waited for.
+    /// A green thread: the wait was for its end.
     #[non_exhaustive]
     GreenThread {
         /// Its id.
@@ -301,7 +301,7 @@ pub enum Object {
 #[cfg_attr(feature = "dump-json", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Place {
-    /// The file, as the compiler was told.
+    /// The file, as the compiler got it.
     pub file: &'static str,
     /// The line, from 1.
     pub line: u32,
@@ -310,10 +310,10 @@ pub struct Place {
 }
 
 /// The time between the two looks that a deadlock needs. A green thread that runs would mostly have gone on
-/// by then, so fewer suspicions are left for the second look; what that look tells is right in any case.
+/// by then, so fewer suspicions are left for the second look. The result of that look is right in any case.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
-/// Waits between two looks. A simulation runs nothing meanwhile.
+/// Waits between two looks. In a simulation nothing runs between them, so there is no wait.
 fn rest_between_looks() {
     if !crate::in_simulation() {
         std::thread::sleep(BETWEEN_LOOKS);
@@ -331,7 +331,7 @@ fn stacks_of_running() -> HashMap<u64, (StackCopy, bool)> {
 }
 
 impl Snapshot {
-    /// Looks at each green thread of the process. The green threads run on meanwhile, so the looks show
+    /// Looks at each green thread of the process. The green threads run on during the call, so the looks show
     /// slightly different moments.
     ///
     /// It may be called on any thread. It does not park its caller. [`dump()`](crate::dump()) says what the
@@ -478,8 +478,8 @@ impl Snapshot {
     }
 
     /// Takes a snapshot as [`take`](Snapshot::take) does, and looks for green threads that wait for each
-    /// other. If one may have waited for the others before, it looks a second time after some milliseconds,
-    /// so that what it tells did not change between.
+    /// other. If one may have waited for the others before, it looks a second time after some milliseconds.
+    /// It reports only what did not change in between.
     ///
     /// It blocks its OS thread for these milliseconds, as in [`blocking`](crate::blocking()), and does not
     /// park its caller.

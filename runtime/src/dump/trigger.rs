@@ -52,7 +52,7 @@ pub(crate) fn dump_on(signal: i32) -> io::Result<()> {
 }
 
 fn write_dumps(mut wakes: &UnixStream) {
-    // Several signals that came meanwhile give one dump.
+    // Several signals that came since the last read give one dump.
     let mut bytes = [0; 64];
     loop {
         match sched::at_rest(|| wakes.read(&mut bytes)) {

@@ -135,7 +135,7 @@ fn search() {
     }
 }
 
-/// The deadlocks that were told and last.
+/// The deadlocks that were reported and last.
 #[derive(Default)]
 struct ReportedDeadlocks(Vec<Deadlock>);
 
@@ -158,7 +158,7 @@ impl ReportedDeadlocks {
         }
     }
 
-    /// Adds what was told or renewed just now.
+    /// Adds what was reported or renewed just now.
     fn add(&mut self, found: Vec<Deadlock>) {
         self.0.retain(|old| !found.iter().any(|new| new.same(old)));
         self.0.extend(found);

@@ -17,7 +17,7 @@ use super::thread::Thread;
 /// A result that is not taken is dropped by the handle if the green thread has ended, else by the green
 /// thread at its end. If its destructor panics, the panic hook reports that, and the panic goes no further.
 ///
-/// The handle is also a future, whose output is what [`join`](JoinHandle::join) returns. Polling panics where
+/// The handle is also a future. Its output is what [`join`](JoinHandle::join) returns. Polling panics where
 /// `join` does. After it was ready, it must be neither polled nor joined.
 ///
 /// ```
@@ -34,7 +34,7 @@ impl<T> JoinHandle<T> {
     ///
     /// Returns the payload of the panic if the green thread has panicked, and
     /// [`Cancelled`](crate::thread::Cancelled) if it was cancelled. [`JoinError`](crate::thread::JoinError)
-    /// tells them apart: `thread.join().map_err(JoinError::from)`.
+    /// separates the two: `thread.join().map_err(JoinError::from)`.
     ///
     /// # Panics
     ///

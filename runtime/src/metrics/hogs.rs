@@ -25,7 +25,7 @@ pub struct Hog {
     /// Which green thread, for how long, and whether it computed or was blocked.
     pub rescue: Rescue,
     /// Its stack a moment later, innermost call first. Empty without the feature `dump-stacks`, and if it had
-    /// gone on meanwhile. For a green thread that computed, empty in a program with an action of its own for
+    /// gone on by then. For a green thread that computed, empty in a program with an action of its own for
     /// SIGURG. For a blocked one, empty elsewhere than on x86-64.
     pub stack: Vec<Frame>,
 }
@@ -117,7 +117,7 @@ impl Drop for Reader {
 
 fn read(hogs: &Hogs, sched: &Weak<Sched>, calls: &Calls) {
     while let Some(noted) = hogs.next() {
-        // The panic hook reports a panic; the next note is told all the same.
+        // The panic hook reports a panic; the next note is reported all the same.
         sched::contain(|| match noted {
             Noted::Hog(rescue, hogging) => {
                 let Some(sched) = sched.upgrade() else { return };
@@ -156,7 +156,7 @@ pub struct HogPlace {
     /// The place of the spawn; `None` for green threads that the runtime started for itself.
     #[cfg_attr(feature = "dump-json", serde(serialize_with = "crate::dump::place"))]
     pub place: Option<&'static Location<'static>>,
-    /// Rescues of green threads that computed, or of which the system does not tell.
+    /// Rescues of green threads that computed, or of which the system does not say what they did.
     pub computing: u64,
     /// Rescues of green threads that were blocked.
     pub blocked: u64,

@@ -97,7 +97,7 @@ pub enum ThreadLocals {
 }
 
 impl Builder {
-    /// Returns a builder without settings. Those that are not set are taken from the
+    /// Returns a builder without settings. Settings that are not set are taken from the
     /// [environment](crate::docs::settings), or are the defaults.
     ///
     /// ```
@@ -154,8 +154,8 @@ impl Builder {
     ///   - or it is in [`blocking`](crate::blocking);
     /// - one for each OS thread to which polls that have parked are bound, or, with
     ///   [`Migration::BeforeStart`], green threads that have started;
-    /// - one that waits for the network and for timers, one spare, and those that are about to park (usually
-    ///   none or one).
+    /// - one that waits for the network and for timers, one spare, and OS threads that are about to park
+    ///   (usually none or one).
     ///
     /// An OS thread that has not been needed for five to ten seconds ends, except one for each P and a few
     /// more. See [blocking](crate::docs::blocking#os-threads) for programs with many green threads that
@@ -183,8 +183,8 @@ impl Builder {
     ///
     /// [`blocking`](crate::blocking) is not bounded: it runs code of yours, which may wait for other such
     /// code. To bound that, use a [`Semaphore`](crate::sync::Semaphore). If green threads fill all places
-    /// with calls that end only after a further call of this kind (opening both ends of a FIFO), they wait
-    /// for ever.
+    /// with calls that end only after a further call of this kind, they wait for ever. An example is opening
+    /// both ends of a FIFO.
     ///
     /// ```
     /// let runtime = runtime::Builder::new().blocking_threads(4).build()?;
@@ -216,13 +216,13 @@ impl Builder {
         self
     }
 
-    /// Lets `call` be told of each hog: a green thread whose P was taken because it computed or blocked for
-    /// long while others waited.
+    /// Lets the runtime report each hog to `call`. A hog is a green thread that lost its P because it
+    /// computed or blocked for long while others waited.
     ///
-    /// It is told of one hog of each spawn place in a second, and of ten in a second in all.
+    /// `call` gets one hog of each spawn place in a second, and ten in a second in all.
     /// [`metrics::hogs`](crate::metrics::hogs()) counts all. With the feature `dump-stacks` the report has
-    /// the stack of the hog. `call` runs on a plain OS thread of its own and may take its time; up to 64
-    /// reports that come meanwhile wait. A panic of `call` is printed and otherwise ignored.
+    /// the stack of the hog. `call` runs on a plain OS thread of its own and may take its time. Up to 64
+    /// reports that come during a call wait. A panic of `call` is printed and otherwise ignored.
     ///
     /// ```
     /// let runtime = runtime::Builder::new().on_hog(|hog| eprintln!("{hog}")).build()?;
@@ -233,10 +233,10 @@ impl Builder {
         self
     }
 
-    /// Lets `call` be told of each green thread that waited for a P for `bound` or longer after it was woken
-    /// or spawned.
+    /// Lets the runtime report to `call` each green thread that waited for a P for `bound` or longer after it
+    /// was woken or spawned.
     ///
-    /// It is told of ten in a second at most. `call` runs as that of [`on_hog`](Builder::on_hog) does. Each
+    /// `call` gets ten in a second at most. `call` runs as that of [`on_hog`](Builder::on_hog) does. Each
     /// wake-up is then measured: see [`measure_all`](Builder::measure_all), which says what that costs.
     ///
     /// ```
@@ -269,11 +269,11 @@ impl Builder {
         self
     }
 
-    /// Keeps for one spawned green thread in `every` the stack on which it was spawned, the first included: 1
+    /// Keeps for one spawned green thread in `every` the stack on which it was spawned, the first included. 1
     /// keeps each, and 0, the default, none. [Dumps](crate::docs::dumps) show it below the stack of the green
     /// thread itself. The environment variable is `RUNTIME_SPAWN_STACKS`.
     ///
-    /// The place of a spawn is always known. The stack tells more where many callers share that place: a
+    /// The place of a spawn is always known. The stack shows more where many callers share that place: a
     /// server's `spawn_worker`. Up to 48 frames are kept, until the green thread's end. A spawn that is kept
     /// takes about 2 µs more for a short stack. While `every` is not 0, each other spawn takes 8 ns more, and
     /// each wake-up 2 ns.
@@ -300,7 +300,7 @@ impl Builder {
     /// show it. The default is `false`. The environment variable is `RUNTIME_AWAIT_STACKS`.
     ///
     /// A future has no stack while it waits. With this setting the stack is kept when the future's waker is
-    /// cloned: at that moment the chain of polls is on the stack, from the future that was spawned to the one
+    /// cloned. At that moment the chain of polls is on the stack, from the future that was spawned to the one
     /// that waits. Up to 48 frames are kept. Each wait of a future then takes some microseconds more. Other
     /// green threads pay nothing.
     ///
@@ -358,8 +358,8 @@ impl Builder {
     ///
     /// **Other green threads run on the same OS thread** whenever one parks. So a thread-local keeps its
     /// address, but not its value. Scoped contexts (span stacks, enter guards) that are kept across a park
-    /// are mixed up with those of other green threads, unless they [follow](crate::context_slot), and those
-    /// that keep references (`scoped-tls`) are
+    /// are mixed up with those of other green threads, unless they [follow](crate::context_slot). Scoped
+    /// contexts that keep references (`scoped-tls`) are
     /// [unsound](crate::docs::moving#types-that-must-not-be-kept-across-a-park). A std lock that is kept
     /// across a park blocks the OS thread when another green thread there takes that lock.
     ///
@@ -443,7 +443,7 @@ impl Builder {
         self
     }
 
-    /// Sets whether tokio's crates work in this runtime's green threads: its OS threads then run in the
+    /// Sets whether tokio's crates work in this runtime's green threads. Its OS threads then run in the
     /// context of [tokio's reactor](crate::tokio), which starts with the first such runtime. The default is
     /// `false`, or the environment variable `RUNTIME_TOKIO`. (Feature `tokio`, which changes nothing by
     /// itself.)
@@ -514,7 +514,7 @@ impl Builder {
     ///
     /// This finds circles over mutexes, read-write locks, joins and scopes, and locks that leaked, while
     /// other green threads go on. The page about [deadlocks](crate::docs::deadlock#of-some) says what it
-    /// finds and what not. A circle is told if two looks have found it unchanged, so between one and two
+    /// finds and what not. A circle is reported if two looks have found it unchanged, so between one and two
     /// intervals after it arose.
     ///
     /// This holds for the process from the start of this runtime on, also after the runtime's end. A plain OS
@@ -531,8 +531,8 @@ impl Builder {
         self
     }
 
-    /// Starts the [flight recorder](crate::trace) with this runtime, and writes a trace to `path` when a
-    /// green thread panics, when one keeps its P, and when a timer fires late. The default is not to, or the
+    /// Starts the [flight recorder](crate::trace) with this runtime. Writes a trace to `path` when a green
+    /// thread panics, when one keeps its P, and when a timer fires late. The default is not to, or the
     /// environment variable `RUNTIME_TRACE`.
     ///
     /// The environment variable `RUNTIME_TRACE_ON` says what writes a trace: a list of `panic`, `hog` and
@@ -546,8 +546,8 @@ impl Builder {
     ///
     /// A plain OS thread writes the file. The end of a `block_on` or `block_on_local` and the end of a
     /// runtime wait for it, for ten seconds at most. A process that ends otherwise may end before the file is
-    /// there: by [`std::process::exit`], or by the panic of a `main` that has joined a green thread outside
-    /// of `block_on`. It can leave an incomplete file whose name begins with a dot.
+    /// there. Such an end is [`std::process::exit`], or the panic of a `main` that has joined a green thread
+    /// outside of `block_on`. The process can leave an incomplete file with a name that begins with a dot.
     ///
     /// This holds for the process, and the first runtime that asks for it decides.
     ///
@@ -568,9 +568,9 @@ impl Builder {
     ///
     /// If an error is returned, nothing of the runtime is left behind.
     ///
-    /// - `InvalidInput`: no Ps or too many, a stack below one page, no threads, no blocking threads, a dump
-    ///   on a signal that cannot be received; or an [environment variable](crate::docs::settings) has a value
-    ///   that is not allowed. The text says what is allowed.
+    /// - `InvalidInput`: no Ps or too many, a stack below one page, no threads, no blocking threads, or a
+    ///   dump signal that cannot be received. Also if an [environment variable](crate::docs::settings) has a
+    ///   value that is not allowed. The text says what is allowed.
     /// - `Unsupported`: this is a [forked child](crate::docs::fork).
     /// - Another kind, from the system: no descriptors, no threads or no memory. A runtime has its first OS
     ///   thread and its first stack from the beginning.
@@ -640,7 +640,7 @@ impl Builder {
         self.simulation.is_some()
     }
 
-    /// Starts a runtime whose choices `simulation` makes.
+    /// Starts a runtime for which `simulation` makes the choices.
     #[allow(dead_code, reason = "not used where simulations do not work")]
     pub(crate) fn build_simulated(
         mut self,

@@ -23,7 +23,8 @@ pub(super) fn end(sched: &Arc<Sched>, monitor: Option<JoinHandle<()>>, time: Opt
     let time = if own { Some(Duration::ZERO) } else { time };
     let ended = sched.cancel_all(time);
     match ended {
-        // Joining blocks this OS thread for a moment. `blocking` lets other green threads run meanwhile.
+        // Joining blocks this OS thread for a moment. `blocking` lets other green threads run during that
+        // moment.
         true => crate::blocking(|| end_threads(sched, monitor)),
         false => end_in_background(sched, monitor),
     }

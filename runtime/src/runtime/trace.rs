@@ -16,7 +16,7 @@ use super::environment;
 /// The thread that prints. The drop ends it.
 #[derive(Debug)]
 pub(super) struct Trace {
-    /// Tells the thread its end, when it is dropped.
+    /// Ends the thread when it is dropped.
     alive: Option<mpsc::Sender<()>>,
     thread: Option<os::JoinHandle<()>>,
 }

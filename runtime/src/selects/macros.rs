@@ -75,16 +75,15 @@
 ///
 /// Every case that is no channel operation is a future. It is polled on the calling thread: when the select
 /// begins, and after its waker was called. A select in a loop joins the line of a semaphore anew each time,
-/// behind those that wait there.
+/// behind all that wait there.
 ///
 /// A future need not be `Send`. A poll stays on its OS thread. Between two polls a green thread may move to
 /// another OS thread, as it may at every call that parks: see [moving](crate::docs::moving).
 ///
 /// # Cancellation
 ///
-/// A cancelled green thread that has to wait unwinds from here, and so does a green thread whose
-/// [`timeout`](crate::time::timeout) is over. Nothing has then been taken or sent, and all cases are
-/// withdrawn.
+/// A cancelled green thread that has to wait unwinds from here, and so does a green thread after the end of
+/// its [`timeout`](crate::time::timeout). Nothing has then been taken or sent, and all cases are withdrawn.
 ///
 /// # Examples
 ///
@@ -151,7 +150,7 @@
 /// assert!(seats.try_acquire().is_ok());
 /// ```
 ///
-/// A loop that does something at regular times, until it is told to end:
+/// A loop that does something at regular times, until it gets a message to end:
 ///
 /// ```
 /// use runtime::select;

@@ -15,7 +15,7 @@ use crate::default::Entered;
 use crate::thread::JoinHandle;
 use crate::trace::trigger;
 
-/// Starts a green thread whose closure or future borrows nothing.
+/// Starts a green thread with a closure or future that borrows nothing.
 pub(crate) fn spawn<M, E>(at: Where<'_>, spec: Spec, task: E) -> io::Result<JoinHandle<E::Output>>
 where
     E: Entry<M> + Send + 'static,
@@ -24,7 +24,7 @@ where
     spawn_then(at, spec, task, ()).map(JoinHandle)
 }
 
-/// Starts a green thread as [`spawn`] does. `after` is told when the green thread has ended.
+/// Starts a green thread as [`spawn`] does. `after` is called when the green thread has ended.
 pub(crate) fn spawn_then<M, E>(
     at: Where<'_>,
     spec: Spec,

@@ -13,7 +13,7 @@ pub struct Frame {
     pub line: Option<u32>,
 }
 
-/// The crates of the runtime, and those that it uses between a user's call and the switch.
+/// The crates of the runtime, and the crates that it uses between a user's call and the switch.
 const OURS: [&str; 8] =
     ["runtime", "sched", "timers", "netpoll", "corosensei", "lock_api", "parking_lot", "backtrace"];
 /// The packages of these crates in a registry. In the repository, the crates of the runtime lie in one
@@ -87,8 +87,8 @@ enum Owner {
 }
 
 impl Owner {
-    /// Tells by the file of the frame; a function's name may lack its path. Without a file, tells by the
-    /// name.
+    /// Decides by the file of the frame, because a function's name may lack its path. Without a file, decides
+    /// by the name.
     fn of(frame: &Frame) -> Owner {
         let Frame { function, file, .. } = frame;
         // A frame without a name may be anything. The root of each stack has none if the program was

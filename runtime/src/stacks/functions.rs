@@ -1,8 +1,8 @@
 //! The frame pointer of a function, where it is not known.
 //!
-//! The kernel tells the stack pointer of a blocked OS thread, and not its frame pointer. Most functions of a
-//! release build do without, but those of std use it. The beginning of such a function says how far its frame
-//! pointer lies above its stack pointer:
+//! The kernel reports the stack pointer of a blocked OS thread, and not its frame pointer. Most functions of
+//! a release build do without, but those of std use it. The beginning of such a function says how far its
+//! frame pointer lies above its stack pointer:
 //!
 //! ```text
 //!   push rbp; mov rbp, rsp             here both are equal
@@ -63,7 +63,7 @@ impl Functions {
     }
 
     /// Sets the frame pointer of the function that `address` is in, by its stack pointer. Returns `false` if
-    /// the function has none, or has not set it up, or if its beginning does not tell.
+    /// the function has none, or has not set it up, or if its beginning does not show it.
     #[cfg(target_arch = "x86_64")]
     pub(super) fn set_frame_pointer(
         &self,

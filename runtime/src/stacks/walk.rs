@@ -127,8 +127,8 @@ fn addresses_of_caller() -> Box<[usize]> {
         addresses.push(frame.ip() as usize);
         addresses.len() < MOST_FRAMES_OF_SPAWNER
     };
-    // SAFETY: on Linux, the only system of this file, the walk is `_Unwind_Backtrace`, which many threads may
-    // call at a time: each panic walks its stack in that way. The lock of `backtrace` guards the cache of its
+    // SAFETY: on Linux, the only system of this file, the walk is `_Unwind_Backtrace`. Many threads may call
+    // that at a time: each panic walks its stack in that way. The lock of `backtrace` guards the cache of its
     // symbols, which the walk does not use.
     unsafe { backtrace::trace_unsynchronized(add) };
     addresses.into()

@@ -1,4 +1,4 @@
-//! `JoinSet`: a group of green threads whose results come in the order in which the green threads end.
+//! `JoinSet`: a group of green threads. Their results come in the order in which the green threads end.
 //!
 //! ```text
 //!   a member's end (`MemberEnd`)             the owner of the set
@@ -70,10 +70,10 @@ use crate::sync::Semaphore;
 /// ```
 #[must_use = "dropping a JoinSet cancels its members and waits for them"]
 pub struct JoinSet<T> {
-    /// The members whose results were not taken, by their keys.
+    /// The members with results that were not taken, by their keys.
     members: Slab<Join<T>>,
     group: Arc<Group>,
-    /// The keys of the members that have ended, and whose results were not taken.
+    /// The keys of the members that have ended, with results that were not taken.
     ended: Receiver<usize>,
     limit: Option<usize>,
     /// The receive of `poll_join_next`, and the waker of its last poll. While it waits, no other receive may
@@ -90,7 +90,7 @@ struct Group {
     slots: Option<Semaphore>,
 }
 
-/// Tells the group that a member has ended.
+/// Reports to the group that a member has ended.
 struct MemberEnd {
     group: Arc<Group>,
     key: usize,
@@ -184,7 +184,7 @@ impl<T> JoinSet<T> {
         JoinSet { members: Slab::new(), group, ended, limit, polled: None }
     }
 
-    /// Returns the number of members whose results were not taken, ended or not.
+    /// Returns the number of members with results that were not taken, ended or not.
     ///
     /// ```
     /// let mut set = runtime::thread::JoinSet::new();
@@ -387,7 +387,7 @@ impl<T> JoinSet<T> {
     }
 
     /// Cancels all members. They stay in the set: [`join_next`](JoinSet::join_next) returns their errors, and
-    /// the results of those that have ended before. It returns at once.
+    /// the results of members that have ended before. It returns at once.
     ///
     /// ```
     /// let mut set = runtime::thread::JoinSet::new();

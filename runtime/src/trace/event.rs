@@ -103,7 +103,7 @@ pub enum What {
         count: u16,
         /// How late the first of them was, in whole microseconds.
         late: Duration,
-        /// The P whose timers they were, if this P has stolen them.
+        /// The P that had the timers, if this P has stolen them.
         stolen_from: Option<usize>,
     },
     /// The network has woken green threads.

@@ -15,7 +15,7 @@ use super::{Snapshot, create_new};
 const NUMBERS: usize = 100;
 
 /// A file that is written beside its place, and moved there when it is complete. It is opened once: another
-/// user of the folder may put a link in its place meanwhile.
+/// user of the folder may put a link in its place before a second open.
 pub(super) struct Part {
     file: File,
     at: PathBuf,

@@ -5,7 +5,7 @@
 //!
 //! - A green thread runs after it was spawned, made ready, or has stopped elsewhere. If it has lost its P,
 //!   then only its own OS thread can let it go on without a stop.
-//! - A green thread is made ready after it has stopped to wait: if it is ready already, then its run and its
+//! - A green thread is made ready after it has stopped to wait. If it is ready already, then its run and its
 //!   stop are still to come.
 //! - A green thread stops without a P after it has lost its P.
 //!
@@ -21,11 +21,11 @@ use sched::{By, Kind, POLLS, Stopped};
 use super::event::{Cause, Event, What};
 
 /// How much later an event may be than another one that waits for it. Only stamps of different processors are
-/// out of order, by some ten ns, but a thread may be off its processor between an act and the stamp of its
+/// out of order, by some ten ns. But a thread may be off its processor between an act and the stamp of its
 /// event.
 const PATIENCE_NS: u64 = 1_000_000;
 
-/// What a green thread does, as far as the events so far tell.
+/// What a green thread does, by the events so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Does {
     /// Its spawn is still to come.
@@ -115,7 +115,7 @@ impl Line {
 }
 
 impl Merge {
-    /// Returns the line whose next event comes next: the earliest that may come.
+    /// Returns the line of the event that comes next: the earliest that may come.
     fn next(&self) -> Option<usize> {
         let &(first, earliest) = self.heads.first()?;
         let near = self.heads.iter().take_while(|(at, _)| at - first <= PATIENCE_NS);
@@ -184,7 +184,8 @@ impl Merge {
                 What::Spawned { id, by, future: argument != 0 }
             }
             Kind::Ready => {
-                // A timer queues the green thread that it has spawned together with those that it has woken.
+                // A timer queues the green thread that it has spawned together with the green threads that it
+                // has woken.
                 if matches!(self.threads.insert(id, Does::Ready), Some(Does::Spawned)) {
                     return None;
                 }
@@ -317,8 +318,8 @@ mod tests {
         of_1.map(word).collect()
     }
 
-    /// P 1 must wait, because the spawn of 7 has a late stamp. Meanwhile 1, whose run comes later on P 1,
-    /// must not be made ready again.
+    /// P 1 must wait, because the spawn of 7 has a late stamp. Until then 1 must not be made ready again: its
+    /// run comes later on P 1.
     #[test]
     fn a_wake_up_waits_for_the_stop_behind_an_event_that_waits() {
         let ps = vec![
@@ -367,7 +368,7 @@ mod tests {
         }
     }
 
-    /// The second wake-up of 1 is no cause of its run a second before, whose own wake-up is missing.
+    /// The second wake-up of 1 is no cause of its run a second before. The wake-up of that run is missing.
     #[test]
     fn a_late_wake_up_is_not_that_of_an_earlier_run() {
         const S: u64 = 1_000_000_000;

@@ -67,7 +67,7 @@ fn parse_time(text: &str) -> Option<Duration> {
 /// What the writer has to do. Its lock is held for a moment only.
 static PULLED: Mutex<Pulled> =
     Mutex::new(Pulled { triggers: None, panic: false, other: None, writes: false, given_up: false });
-/// Told of each change of [`PULLED`].
+/// Notified at each change of [`PULLED`].
 static CHANGED: Condvar = Condvar::new();
 /// Whether [`Pulled::is_pending`], for a look without the lock.
 static PENDING: AtomicBool = AtomicBool::new(false);
@@ -110,7 +110,8 @@ pub(crate) fn write_to(path: &Path, triggers: Triggers) -> io::Result<()> {
     Ok(())
 }
 
-/// Tells the writer. *Runs on: sysmon, an M's own stack, a green thread; so it neither parks nor waits.*
+/// Notes `trigger` if it is wanted, and wakes the writer. *Runs on: sysmon, an M's own stack, a green thread;
+/// so it neither parks nor waits.*
 fn pull(trigger: Trigger) {
     let mut pulled = PULLED.lock();
     let Some(triggers) = pulled.triggers else { return };
