@@ -1,11 +1,11 @@
-//! What the flight recorder costs a server: an echo or HTTP server and 64 clients, while the recorder is
+//! What the flight recorder costs a server. An echo or HTTP server and 64 clients run, while the recorder is
 //! switched on and off many times a second. Windows with and without it lie side by side, so what disturbs
 //! the machine disturbs both.
 //!
 //! The program prints the requests of a window, the processor time of a request, and percentiles of the time
-//! of a request, without and with the recorder, and their ratios. Each figure is that of one window, and each
-//! ratio is the median over all pairs of windows, with the quartiles. The processor time means most on a
-//! machine that other programs load.
+//! of a request. It prints each without and with the recorder, and their ratios. Each figure is that of one
+//! window, and each ratio is the median over all pairs of windows, with the quartiles. The processor time
+//! means most on a machine that other programs load.
 //!
 //! Clients that ask as fast as they can keep the processors busy, and then all percentiles follow the
 //! throughput. With `--rate` they ask at fixed times, and the time of a request counts from the time at which

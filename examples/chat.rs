@@ -59,8 +59,8 @@ fn main() -> ExitCode {
 }
 
 impl Room {
-    /// Adds a member and tells those who were there before. Both happen under one lock, so no member hears of
-    /// one who came before them. Returns the id of the member and the number of the others.
+    /// Adds a member and informs the members who were there before. Both happen under one lock, so no member
+    /// hears of one who came before them. Returns the id of the member and the number of the others.
     fn enter(&self, name: &str, sender: Sender<Arc<str>>) -> (u64, usize) {
         let mut members = self.members.lock();
         send_to(members.values(), format!("* {name} has come\n"));
@@ -70,8 +70,8 @@ impl Room {
         (me, others)
     }
 
-    /// Removes the member `me` and tells the others. Dropping the sender disconnects the channel, which ends
-    /// the writer.
+    /// Removes the member `me` and informs the others. Dropping the sender disconnects the channel, which
+    /// ends the writer.
     fn leave(&self, me: u64, name: &str) {
         let mut members = self.members.lock();
         members.remove(&me);

@@ -57,7 +57,7 @@ fn main() {
             let mut eaten = table.eaten.lock();
             table.meal_over.wait_while(&mut eaten, |eaten| *eaten < all);
         });
-        // Each fork was used by its two neighbours, all of whose meals are over.
+        // Each fork was used by its two neighbours, and all their meals are over.
         assert!(table.forks.iter().all(|fork| *fork.lock() == 2 * meals as u64));
         println!("{philosophers} philosophers have had {meals} meals each, in {:?}", start.elapsed());
     });

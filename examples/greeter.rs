@@ -1,5 +1,5 @@
-//! An accept loop with `select!`: one green thread accepts connections, reaps those that have ended, and ends
-//! by a signal or by a message of a client.
+//! An accept loop with `select!`. One green thread accepts connections, reaps the ended ones, and ends by a
+//! signal or by a message of a client.
 //!
 //! `net::Server` accepts, limits and ends connections by itself. Write such a loop where a server waits for
 //! other things too.

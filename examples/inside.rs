@@ -60,7 +60,7 @@ fn named(name: &str, f: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
 
 // The leak.
 
-/// The orders whose replies are awaited.
+/// The orders that wait for their replies.
 #[derive(Default)]
 struct Orders(Mutex<HashMap<u64, Sender<&'static str>>>);
 

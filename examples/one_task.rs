@@ -84,7 +84,7 @@ async fn tick(counts: &Counts) -> io::Result<()> {
     }
 }
 
-/// Accepts connections and serves those that are open, all in this branch.
+/// Accepts connections and serves the open ones, all in this branch.
 async fn serve_tcp(listener: &TcpListener, counts: &Counts) -> io::Result<()> {
     let mut open = FuturesUnordered::new();
     loop {

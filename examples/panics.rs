@@ -1,4 +1,4 @@
-//! A server that answers a request whose handler panics: with status 500, on the same connection. Other
+//! A server that answers a request also if its handler panics: with status 500, on the same connection. Other
 //! panics, outside of handlers, end their connection only.
 //!
 //! ```sh
@@ -54,7 +54,7 @@ fn divide(request: &Request) -> Reply {
     }
 }
 
-/// A client whose second request makes the handler panic.
+/// A client. Its second request makes the handler panic.
 fn client(addr: SocketAddr) -> io::Result<()> {
     let mut stream = TcpStream::connect(addr)?;
     stream.write_all(b"GET /12/4 HTTP/1.1\r\nHost: x\r\n\r\nGET /1/0 HTTP/1.1\r\nHost: x\r\n\r\n")?;

@@ -32,8 +32,8 @@ fn primes(count: usize) -> Vec<u64> {
         primes.push(prime);
         candidates = without_multiples_of(prime, candidates);
     }
-    // Dropping the last receiver ends the last filter, whose receiver ends the filter before it, and so on to
-    // the source.
+    // Dropping the last receiver ends the last filter. The receiver of that filter ends the filter before it,
+    // and so on to the source.
     primes
 }
 

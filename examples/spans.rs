@@ -1,5 +1,5 @@
 //! Log lines under their spans: green threads handle requests, and each line of `tracing` is under the span
-//! of its own request, although every request parks several times and may change its OS thread.
+//! of its own request. That holds although every request parks several times and may change its OS thread.
 //!
 //! The program counts the lines that are under the span of another request: with
 //! `runtime::tracing::Following`, and without.
@@ -57,7 +57,7 @@ fn main() {
     }
 }
 
-/// Handles all requests at the same time. Returns the number of those that panicked.
+/// Handles all requests at the same time. Returns how many panicked.
 fn serve(dispatch: &Dispatch, requests: u64) -> usize {
     let request = |id| {
         let dispatch = dispatch.clone();

@@ -1,8 +1,8 @@
 //! The classic test of timers: N green threads each sleep 10 ms, or 100 ms, and measure how long the sleep
 //! took.
 //!
-//! The program prints the lengths of the sleeps (the mean of a perfect runtime is 10.0 or 100.0 ms), and the
-//! time from the first spawn to the last wake-up. It asserts that no sleep was too short.
+//! The program prints the lengths of the sleeps, and the time from the first spawn to the last wake-up. The
+//! mean length in a perfect runtime is 10.0 or 100.0 ms. It asserts that no sleep was too short.
 //!
 //! ```sh
 //! cargo run --release --example timers                    # from 1,000 to 500,000 at once

@@ -227,8 +227,8 @@ fn enter(dir: &Path, dirs: &mut Vec<PathBuf>, tree: &mut Tree) -> io::Result<()>
     Ok(())
 }
 
-/// Reads a file and counts its words if it is a text. `blocking` lends the P to other green threads
-/// meanwhile.
+/// Reads a file and counts its words if it is a text. `blocking` lends the P to other green threads in that
+/// time.
 fn count(file: &Path) -> io::Result<Content> {
     let data = runtime::blocking(|| {
         let mut data = Vec::new();
@@ -284,7 +284,8 @@ fn hog(name: &str, stop: &Arc<AtomicBool>, work: fn()) -> JoinHandle<()> {
     thread::Builder::new().name(name.into()).spawn(hog).expect("the usual stack size is always allowed")
 }
 
-/// Returns how late each tick was. A tick whose time has passed already ends at once and counts too.
+/// Returns how late each tick was. If the time of a tick has passed already, the tick ends at once and counts
+/// too.
 fn tick_for(time: Duration) -> Vec<Duration> {
     let start = Instant::now();
     let ticks = (time.as_nanos() / TICK.as_nanos()) as u32;

@@ -28,7 +28,7 @@ const SHORT: Layout = Layout { names: 285, notes: 195, line: 30, text: 14.0 };
 /// The axis is logarithmic. Values beyond these are drawn at its ends.
 const TICKS: [f64; 9] = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0];
 
-/// The programs and their colours, which differ also for those who do not tell red from green.
+/// The programs and their colours. A reader who does not see red and green apart can distinguish them, too.
 const COLOURS: [(&str, RGBColor); 5] = [
     ("ours", RGBColor(0xD5, 0x5E, 0x00)),
     ("go", RGBColor(0x56, 0xB4, 0xE9)),

@@ -21,7 +21,7 @@ struct Program {
 }
 
 impl Programs {
-    /// Builds the programs in `needed`, except those that the user replaces. Adds the user's programs
+    /// Builds the programs in `needed`, except the programs that the user replaces. Adds the user's programs
     /// (`--impl`) unchanged.
     pub(crate) fn find(options: &Options, needed: &[String]) -> Programs {
         let mut programs = BTreeMap::new();

@@ -10,7 +10,7 @@ use super::message::{Command, Entry, Id, Message};
 use super::progress::{Leading, Progress};
 use super::storage::Record;
 
-/// How often a leader tells the others that it lives.
+/// How often a leader informs the others that it lives.
 pub(crate) const HEARTBEAT: Duration = Duration::from_millis(50);
 /// After how long without a leader a node becomes a candidate: this, and a random time of at most as long
 /// again.
@@ -178,7 +178,7 @@ impl Raft {
         let is_old = term < self.term;
         match message {
             // No other answer will do: its round must not count for a leader that the sender has become
-            // meanwhile.
+            // since.
             Message::AskVote { .. } | Message::Append { .. } if is_old => self.send(from, Message::NewerTerm),
             _ if is_old => {}
             Message::NewerTerm => {}
@@ -316,7 +316,7 @@ impl Raft {
         }
     }
 
-    /// Tells all nodes that this one leads.
+    /// Informs all nodes that this one leads.
     fn begin_round(&mut self, now: Instant) {
         let Role::Leader(leading) = &mut self.role else { return };
         leading.round += 1;

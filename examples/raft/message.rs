@@ -39,7 +39,7 @@ pub(crate) enum Change {
 pub(crate) enum Command {
     /// The first entry of each leader.
     Nothing,
-    /// Opens a session, whose number is the entry's index.
+    /// Opens a session. Its number is the entry's index.
     Open,
     /// Changes the store, unless the session has applied this number already.
     Change { session: u64, number: u64, change: Change },

@@ -157,7 +157,7 @@ impl Node {
         answer(reply, Reply::Elsewhere { leader: self.raft.leader() });
     }
 
-    /// Writes to disk what the last events have changed, and then tells the others.
+    /// Writes to disk what the last events have changed, and then informs the others.
     fn put_out(&mut self) -> io::Result<()> {
         let output = self.raft.take_output();
         if !output.records.is_empty() {
@@ -188,7 +188,7 @@ impl Node {
         }
     }
 
-    /// Answers the reads whose round a majority has answered.
+    /// Answers a read if a majority has answered its round.
     fn answer_reads(&mut self) {
         let Some(confirmed) = self.raft.confirmed_round() else { return self.reads.clear() };
         let (applied, store) = (self.applied, &self.store);

@@ -66,13 +66,13 @@ fn serve(addr: SocketAddr, messages: &Receiver<Arrival>) {
         if sent.is_err() {
             stream = None;
             runtime::sleep(PAUSE);
-            // What has waited meanwhile is old.
+            // What has waited until now is old.
             messages.try_iter().for_each(drop);
         }
     }
 }
 
-/// Sends a message and those that wait, and then reads their receipts.
+/// Sends a message and the waiting ones, and then reads their receipts.
 fn send(
     stream: &mut Option<TcpStream>,
     addr: SocketAddr,

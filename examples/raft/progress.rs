@@ -28,7 +28,7 @@ pub(crate) struct Leading {
     pub(crate) start: u64,
     /// How many of the leader's own entries are on its disk.
     pub(crate) synced: u64,
-    /// Rounds of messages to all nodes are counted, so that an answer tells when the leader was still one.
+    /// Rounds of messages to all nodes are counted, so that an answer shows when the leader was still one.
     pub(crate) round: u64,
     /// A read waits for the next round.
     pub(crate) wants_round: bool,

@@ -1,5 +1,5 @@
-//! HTTP/1.1 for the servers of several examples, on the parser `httparse`: bounded, and strict. A request
-//! whose length is not certain is refused. Another server on the way may understand it otherwise, and would
+//! HTTP/1.1 for the servers of several examples, on the parser `httparse`: bounded, and strict. A request is
+//! refused if its length is not certain. Another server on the way may understand it otherwise, and would
 //! take a part of the body for the next request.
 
 use std::io::{self, BufRead, BufReader, Read, Write};

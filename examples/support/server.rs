@@ -46,7 +46,7 @@ pub(crate) fn run<E: Display>(
     run_with(addr, Server::builder(), || (), serve, client)
 }
 
-/// As [`run`], for a protocol in which the server says goodbye: calls `tell`, which tells the connections,
+/// As [`run`], for a protocol in which the server says goodbye: calls `tell`, which informs the connections,
 /// before the end of the server.
 pub(crate) fn run_with<E: Display>(
     addr: Option<&str>,

@@ -1,8 +1,8 @@
 //! The server examples with clients of other projects: curl, openssl, nc, redis-cli, h2load, wrk, and
 //! tungstenite over std. The client example with servers of other projects: Python's and nghttpd.
 //!
-//! A test whose programs are not installed is reported as ignored, with the name of the missing program. With
-//! `CI=true` such a test fails. `ci/setup.sh` installs the programs.
+//! If a program of a test is not installed, the test is reported as ignored, with the name of the missing
+//! program. With `CI=true` such a test fails. `ci/setup.sh` installs the programs.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -130,7 +130,7 @@ fn tls_refuses_lines_without_end() {
     assert!(refused || tls.read(&mut [0]).is_ok_and(|n| n == 0), "64 MB without an end were taken");
     let grown = memory(&server).saturating_sub(before);
     assert!(grown < 16 << 20, "{grown} bytes more");
-    // A line that ends is echoed meanwhile, and after that.
+    // A line that ends is echoed beside the endless one, and after it.
     let mut other = tls::connect(&server.addr);
     other.write_all(b"hello\n").unwrap();
     other.read_exact(&mut [0; 6]).unwrap();
@@ -171,8 +171,8 @@ fn websocket_refuses_large_messages() {
     other.read_exact(&mut [0; 1 << 20]).unwrap();
 }
 
-/// A client sends requests until the server takes no more, and reads nothing. A second client is served
-/// meanwhile.
+/// A client sends requests until the server takes no more, and reads nothing. A second client is served at
+/// the same time.
 fn clients_that_read_nothing_use_little_memory() {
     let value = [&b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1000\r\n"[..], &[b'a'; 1000], b"\r\n"].concat();
     let large =

@@ -1,4 +1,4 @@
-//! The example raft: a cluster of processes whose leader is killed again and again, and hostile input.
+//! The example raft: a cluster of processes in which the leader is killed again and again, and hostile input.
 
 #![cfg(target_os = "linux")]
 

@@ -1,8 +1,8 @@
 //! The parts of the example raft: its log on a damaged disk, its store, and the checker of what its clients
 //! have seen.
 //!
-//! These tests start no process: a process that a test of another thread starts has all files of this one
-//! until it runs its program, and with them the locks of the files.
+//! These tests start no process. A process that a test of another thread starts has all files of this one
+//! until it runs its program. With the files it also has their locks.
 
 #![cfg(target_os = "linux")]
 #![allow(dead_code)]

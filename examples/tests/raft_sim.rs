@@ -1,6 +1,6 @@
-//! The example raft in simulations: the same nodes and clients as in `raft.rs`, on a network whose links
-//! break and lose packets, with nodes that crash or lose their power, and clocks that are wrong. The history
-//! of each run must be linearizable.
+//! The example raft in simulations: the same nodes and clients as in `raft.rs`. The links of their network
+//! break and lose packets, nodes crash or lose their power, and clocks are wrong. The history of each run
+//! must be linearizable.
 //!
 //! `RAFT_SEEDS=10000` makes so many runs without a planted bug.
 

@@ -216,7 +216,7 @@ impl Random {
 #[derive(Clone, Debug, Default)]
 pub struct Drops(Arc<(AtomicUsize, AtomicUsize)>);
 
-/// A token whose drop is counted.
+/// A token with a counted drop.
 #[derive(Debug)]
 pub struct Token(Drops);
 
@@ -262,7 +262,7 @@ impl<F: FnMut()> std::fmt::Debug for OnDrop<F> {
 /// The text in messages of panics on purpose. They are not printed.
 pub const ON_PURPOSE: &str = "on purpose";
 
-/// Keeps panics whose message contains [`ON_PURPOSE`] off stderr.
+/// Keeps panics with [`ON_PURPOSE`] in their message off stderr.
 pub fn quiet_panics_on_purpose() {
     quiet_panics_that_say(ON_PURPOSE);
 }

@@ -33,7 +33,7 @@ pub fn fill(mut stream: &TcpStream) -> (usize, ErrorKind) {
     }
 }
 
-/// Returns a connection whose buffers are full, so that a writer waits.
+/// Returns a connection with full buffers, so that a writer waits.
 pub fn full() -> (TcpStream, TcpStream) {
     let (client, server) = connected();
     client.set_nonblocking(true).expect("a socket");

@@ -9,8 +9,8 @@ pub fn threads() -> usize {
     threads
 }
 
-/// Returns the names of the OS threads whose name begins with `prefix`. It leaves out exiting threads, which
-/// the system lists for a moment after their joiner has returned.
+/// Returns the names of OS threads that begin with `prefix`. It leaves out exiting threads, which the system
+/// lists for a moment after their joiner has returned.
 pub fn threads_named(prefix: &str) -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").expect("Linux");
     let stats = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok());
@@ -142,8 +142,7 @@ pub fn no_core_dump() {
     }
 }
 
-/// Returns how often those OS threads of this process have gone to sleep so far whose names begin with
-/// `name`.
+/// Returns how often OS threads of this process with names that begin with `name` have gone to sleep so far.
 #[cfg(target_os = "linux")]
 pub fn sleeps(name: &str) -> u64 {
     let tasks = std::fs::read_dir("/proc/self/task").expect("a list of the threads");

@@ -135,7 +135,8 @@ impl Bucket {
     fn fire_due(&self, me: &Thread) -> Next {
         let mut state = self.state.lock();
         state.timerproc = Timerproc::Awake;
-        // The time is read once a round, as in Go. Timers that become due meanwhile fire in the next round.
+        // The time is read once a round, as in Go. Timers that become due during a round fire in the next
+        // one.
         let now = self.clock.now();
         loop {
             if state.ends {

@@ -3,8 +3,8 @@
 //!
 //! Adding, cancelling and resetting are O(1), each under the lock of one slot at a time. A timer's time is
 //! rounded up to a whole tick. A timer further away than one turn of the wheel is checked once a turn. The
-//! driver is a green thread that blocks its OS thread from tick to tick, as a timerproc does, whether a timer
-//! is due or not. So no thread needs to wake the driver.
+//! driver is a green thread that blocks its OS thread from tick to tick, as a timerproc does. It does so
+//! whether a timer is due or not, so no thread needs to wake the driver.
 //!
 //! ```text
 //! the driver, each tick                            adding a timer
@@ -30,7 +30,7 @@ pub(crate) struct Wheel(Arc<Shared>);
 struct Shared {
     clock: Clock,
     slots: Vec<Mutex<Slot>>,
-    /// The last tick whose slot the driver has begun to empty.
+    /// The tick of the last slot that the driver has begun to empty.
     begun: AtomicU64,
     started: AtomicBool,
     ends: AtomicBool,

@@ -1,4 +1,4 @@
-//! An idle process, whose timers are all far away.
+//! An idle process. All its timers are far away.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Histories whose answer the checker must find.
+//! Histories with a known answer, which the checker must find.
 
 use crate::linear::Action::{Cas, Read, Write};
 use crate::linear::{Action, Operation, check};

@@ -28,7 +28,7 @@ pub(crate) struct Operation {
     pub(crate) action: Action,
 }
 
-/// A key whose operations have no order that explains them.
+/// A key with operations that no order explains.
 #[derive(Debug)]
 pub(crate) struct Violation(Vec<Operation>);
 
@@ -118,7 +118,7 @@ impl Search<'_> {
         false
     }
 
-    /// Returns the operations that may happen next: those that were called before any that is left has
+    /// Returns the operations that may happen next: each was called before any operation that is left has
     /// returned. Returns `None` if no operation is left that has returned.
     fn next(&self, state: &LinearState) -> Option<Vec<usize>> {
         let (mut next, mut first_return) = (Vec::new(), u64::MAX);

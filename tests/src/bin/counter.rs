@@ -18,8 +18,8 @@ const ROUNDS: u64 = 1_000;
 #[derive(Default)]
 struct Counter(UnsafeCell<u64>);
 
-// SAFETY: a lock, a channel or a join orders the additions, except in `racy`, whose race is what
-// ThreadSanitizer must find.
+// SAFETY: a lock, a channel or a join orders the additions, except in `racy`. ThreadSanitizer must find the
+// race there.
 unsafe impl Sync for Counter {}
 
 impl Counter {

@@ -86,7 +86,7 @@ fn search() {
     runtime.block_on(thread::park);
 }
 
-/// The search tells its hook after two looks. All green threads are asleep until then.
+/// The search calls its hook after two looks. All green threads are asleep until then.
 fn hook_ends_a_deadlock() {
     static WAITS: std::sync::Mutex<Option<thread::AbortHandle>> = std::sync::Mutex::new(None);
     let runtime = Builder::new().procs(2).find_deadlocks(LONG / 3).build().unwrap();

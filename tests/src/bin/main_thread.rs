@@ -1,7 +1,7 @@
 //! Faults on the main thread, with the default runtime, which is idle, and a runtime with a busy green
 //! thread. Programs for `tests/misuse/main_thread.rs`.
 //!
-//! `main_thread CASE` runs a case, whose fault ends the process.
+//! `main_thread CASE` runs a case. The fault of the case ends the process.
 
 #[inline(never)]
 fn endless(depth: u64) -> u64 {

@@ -254,7 +254,7 @@ fn cancelled_senders_and_receivers_lose_nothing() {
                                 if (i + round) % 6 < 3 { &sent } else { &received }.fetch_add(1, SeqCst);
                                 yield_now();
                                 if thread::cancelled() {
-                                    // Ends a worker whose operations never have to wait.
+                                    // Ends a worker with operations that never have to wait.
                                     sleep(LONG);
                                 }
                             }
@@ -319,8 +319,8 @@ fn cancelled_selects_lose_nothing() {
 }
 
 /// A select has chosen to send on a rendezvous channel, and its message expression runs. The receiver that it
-/// meets is cancelled meanwhile. That receiver gets the message, so the select need not wait for another
-/// receiver.
+/// meets is cancelled while the expression runs. That receiver gets the message, so the select need not wait
+/// for another receiver.
 #[test]
 fn a_receiver_that_arrives_at_a_chosen_send_gets_its_message() {
     in_each(|| {

@@ -254,7 +254,7 @@ fn a_cancellation_leaves_nothing_behind() {
 
 #[test]
 fn what_a_select_was_granted_too_late_goes_to_the_next() {
-    // In one arm the select is chosen by a message; the permit and the notification that it was given at the
+    // In one arm the select is chosen by a message. The permit and the notification that it was given at the
     // same time must go on to the thread behind it.
     on(1, || {
         let (notify, semaphore) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));

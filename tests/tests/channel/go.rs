@@ -269,8 +269,8 @@ fn crossed_selects() {
     });
 }
 
-/// Sends the numbers up to 200 and receives meanwhile. Returns both sums. Stops when no operation is ready
-/// for a while.
+/// Sends the numbers up to 200 and receives at the same time. Returns both sums. Stops when no operation is
+/// ready for a while.
 fn trade(s: &Sender<u32>, r: &Receiver<u32>) -> (u32, u32) {
     let (mut sent, mut received) = (0, 0);
     for n in 0..200 {

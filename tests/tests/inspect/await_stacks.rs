@@ -20,8 +20,8 @@ fn runtime(keep: bool) -> Runtime {
     Builder::new().procs(2).await_stacks(keep).build().unwrap()
 }
 
-/// Returns the functions of this file in which the future waits, the innermost first; none while it is
-/// polled, when a dump shows its running stack.
+/// Returns the functions of this file in which the future waits, the innermost first. There are none while it
+/// is polled, when a dump shows its running stack.
 fn awaits<T>(of: &JoinHandle<T>) -> Vec<&'static str> {
     let snapshot = Snapshot::take().unwrap();
     let thread = snapshot.get(of.thread().id().as_u64().get()).filter(|thread| thread.wait.is_some());

@@ -1,5 +1,5 @@
 //! Deadlocks of some green threads: circles are found and named while other green threads go on, and nothing
-//! else is told.
+//! else is reported.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
@@ -39,7 +39,7 @@ fn names_of(deadlock: &Deadlock) -> HashSet<String> {
     deadlock.members.iter().filter_map(|member| member.name.clone()).collect()
 }
 
-/// Waits until a deadlock of just these threads was told, and checks that it is told once.
+/// Waits until a deadlock of just these threads was reported, and checks that it is reported once.
 fn wait_for(names: &[&str]) -> Deadlock {
     wait_until("the deadlock is told", || !told(names).is_empty());
     runtime::sleep(4 * INTERVAL);
@@ -48,7 +48,7 @@ fn wait_for(names: &[&str]) -> Deadlock {
     let deadlock = told.remove(0);
     assert_eq!(names_of(&deadlock), names.iter().map(|&name| name.to_owned()).collect(), "{deadlock}");
     assert_eq!((deadlock.kind, deadlock.certain), (DeadlockKind::Circle, true), "{deadlock}");
-    // A dump tells it too.
+    // A dump reports it too.
     let dump = Snapshot::take_with_deadlocks().unwrap();
     assert!(dump.deadlocks.iter().any(|other| names_of(other) == names_of(&deadlock)), "{dump}");
     assert!(dump.to_string().contains("\ndeadlock: "), "{dump}");
@@ -314,8 +314,8 @@ fn a_reader_behind_a_future_that_writes_is_suspected_at_most() {
     });
 }
 
-/// What only looks like a circle is not told: waits with a time-out or in a context, a circle that is over
-/// after a while, and locks that change hands all the time, with searches in between.
+/// What only looks like a circle is not reported. Such are waits with a time-out or in a context, a circle
+/// that ends after a while, and locks that change hands all the time. Searches happen in between.
 #[test]
 fn nothing_else_is_told() {
     let _dog = Watchdog::new();
@@ -424,8 +424,8 @@ fn nothing_else_is_told() {
     assert!(wrong.is_none(), "{wrong:?}");
 }
 
-/// Which threads have the handles of a channel is not known, as the page about deadlocks says: neither a
-/// circle is told, nor a worker that waits for its next job.
+/// Which threads have the handles of a channel is not known, as the page about deadlocks says. So neither a
+/// circle is reported, nor a worker that waits for its next job.
 #[test]
 fn nothing_is_told_of_channels() {
     tests::child::passes("nothing_is_told_of_channels", "alone", || {
@@ -508,7 +508,7 @@ fn a_lock_of_a_thread_that_has_ended_is_suspected() {
     });
 }
 
-/// A leak is told once, however many green threads come to wait for the lock.
+/// A leak is reported once, however many green threads come to wait for the lock.
 #[test]
 fn a_leak_with_further_waiters_is_the_same() {
     tests::child::passes("a_leak_with_further_waiters_is_the_same", "waiters", || {

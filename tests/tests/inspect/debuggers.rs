@@ -153,7 +153,7 @@ fn lldb(args: &[&str], commands: &[&str]) -> String {
     [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat()
 }
 
-/// The commands whose output [`check`] reads.
+/// The commands. [`check`] reads their output.
 const GDB_COMMANDS: [&str; 15] = [
     "info green",
     "echo == receiver\\n",

@@ -10,7 +10,7 @@ use tests::{Watchdog, child, wait_until};
 
 const CHILD: &str = "TESTS_DUMP_ON";
 
-/// Runs this test once more in a child, with `RUNTIME_DUMP=QUIT`. Returns the child, whose stderr is a pipe.
+/// Runs this test once more in a child, with `RUNTIME_DUMP=QUIT`. Returns the child. Its stderr is a pipe.
 fn child_of(test: &str) -> Child {
     let mut command = child::command(test);
     command.env(CHILD, "1").env("RUNTIME_DUMP", "QUIT").stdin(Stdio::null()).stdout(Stdio::null());
@@ -138,8 +138,8 @@ fn the_program_may_choose_the_signal() {
     drop(Builder::new().dump_on(SIGUSR1).build().unwrap());
 }
 
-/// A service thread whose messages cannot be written goes on: later messages are written once stderr takes
-/// them.
+/// If the messages of a service thread cannot be written, it goes on: later messages are written once stderr
+/// takes them.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_stderr_that_is_full_ends_no_thread() {
@@ -155,7 +155,7 @@ fn a_stderr_that_is_full_ends_no_thread() {
         assert_eq!(unsafe { libc::dup2(fd.as_raw_fd(), 2) }, 2);
     }
 
-    /// Returns a green thread that waits for itself. The search tells that.
+    /// Returns a green thread that waits for itself. The search reports that.
     fn waits_for_itself(name: &str) -> runtime::JoinHandle<()> {
         let waits = || {
             let mutex = Mutex::new(());

@@ -160,7 +160,7 @@ fn dumps_and_wakes(runtime: &Runtime, rounds: u64) {
     });
 }
 
-/// Spawns two threads that pass each other messages, and a third whose waits time out or are cancelled.
+/// Spawns two threads that pass each other messages, and a third with waits that time out or are cancelled.
 fn pair(seed: u64, rounds: u64, sum: Arc<AtomicU64>) -> [JoinHandle<()>; 3] {
     let (ask, asked) = bounded(0);
     let (answer, answered) = bounded(1);
@@ -251,7 +251,7 @@ fn those_on_their_os_threads_show_their_functions() {
     });
 }
 
-/// Those that are interrupted for dumps compute right results, and std's calls do not end early.
+/// Green threads that are interrupted for dumps compute right results, and std's calls do not end early.
 #[test]
 fn dumps_do_not_disturb_those_that_run() {
     on(2, || {

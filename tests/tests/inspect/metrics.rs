@@ -108,7 +108,7 @@ fn counters_balance_when_all_is_quiet() {
             );
             assert_eq!((now.spawned, now.ended, now.timers_fired), (131, 101, 200), "{now:#?}");
             // Each sleep parks, and each of `park`. `main` parks while it joins, unless the other has ended.
-            // A green thread whose P was taken parks and yields without being counted.
+            // A green thread that has lost its P parks and yields without being counted.
             assert!((215..=330).contains(&now.parks), "{now:#?}");
             assert!((4_900..=5_000).contains(&now.yields), "{now:#?}");
             assert_eq!(now.procs, procs);
@@ -200,7 +200,7 @@ fn traced(test: &str, detail: &str, check: impl FnOnce(&str)) {
         let runtime = Builder::new().procs(2).thread_name("traced\u{1b}[2J").build().unwrap();
         let parked = [(); 7].map(|()| runtime.spawn(thread::park));
         wait_until("all wait", || runtime.handle().metrics().waiting == 7);
-        // Several lines are printed meanwhile.
+        // Several lines are printed in that time.
         std::thread::sleep(Duration::from_secs(1));
         parked.iter().for_each(|thread| thread.thread().unpark());
         drop(runtime);

@@ -100,7 +100,7 @@ fn one_in_so_many_is_kept() {
     let _watchdog = Watchdog::new();
     for (every, kept) in [(0, 0), (1, 30), (10, 3)] {
         runtime(every).block_on(|| {
-            // `block_on` has spawned one, whose stack is the first that is kept.
+            // `block_on` has spawned one, and its stack is the first that is kept.
             let workers: Vec<_> = (0..30).map(|_| worker(None)).collect();
             let snapshot = Snapshot::take().unwrap();
             let threads = snapshot_of(&snapshot, &workers);

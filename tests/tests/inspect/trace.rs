@@ -84,8 +84,8 @@ fn life(all: &Snapshot, name: &str) -> Vec<String> {
     steps
 }
 
-/// Checks that each OS thread lives as one can: it sleeps only without a P, wakes from the sleep in which it
-/// is, and takes no P in its sleep.
+/// Checks that each OS thread lives as an OS thread can. It sleeps only without a P, wakes from the sleep in
+/// which it is, and takes no P in its sleep.
 #[track_caller]
 fn check_os_threads(all: &Snapshot) {
     #[derive(Clone, Copy, Debug, PartialEq)]
@@ -115,7 +115,7 @@ fn check_os_threads(all: &Snapshot) {
     }
 }
 
-/// Checks that the times do not go back, and that each green thread lives as a green thread can: it runs only
+/// Checks that the times do not go back, and that each green thread lives as a green thread can. It runs only
 /// if it is ready, and is made ready only if it waits. Nothing must have been overwritten.
 #[track_caller]
 fn check(all: &Snapshot) {
@@ -429,7 +429,7 @@ fn the_newest_events_stay() {
     });
 }
 
-/// Many green threads do everything; each of their lives is told in order.
+/// Many green threads do everything; each of their lives is recorded in order.
 #[test]
 fn a_busy_program_is_told_in_order() {
     let _alone = alone();
@@ -573,8 +573,8 @@ fn a_green_thread_of_another_runtime_is_no_os_thread_of_this_one() {
     assert!(matches!(event.what, What::Ready { by: Cause::GreenThread(_), .. }), "{event:?}");
 }
 
-/// The begin of a sleep is no event of its own if its OS thread has just given up its P: it is read in the OS
-/// thread.
+/// The begin of a sleep is no event of its own if its OS thread has just given up its P. The reader takes it
+/// from the OS thread.
 #[test]
 fn a_stop_keeps_the_sleeps_that_have_not_ended() {
     let _alone = alone();

@@ -73,7 +73,7 @@ enum Parents {
     /// From the context, as usual.
     Current,
     /// By name. Without `Following` the current span may be that of another green thread, and would be the
-    /// child of a third one's: a chain of a thousand spans, whose end overflows the stack in
+    /// child of a third one's. That makes a chain of a thousand spans, and its end overflows the stack in
     /// `tracing-subscriber`.
     Named,
 }

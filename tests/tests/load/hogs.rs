@@ -599,7 +599,7 @@ fn a_crowd_of_hogs_runs_by_turns() {
             .collect();
         wait_until("all hogs have begun", || begun.load(SeqCst) == HOGS);
         wait_until("most hogs are paused", || runnable_os_threads() < HOGS / 2);
-        // Others allocate and sleep meanwhile.
+        // Others allocate and sleep at the same time.
         let sleeper = runtime.spawn(|| {
             for i in 0..20 {
                 runtime::sleep(Duration::from_millis(1));

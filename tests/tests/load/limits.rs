@@ -188,7 +188,7 @@ fn a_refusal_for_want_of_data_space_disturbs_no_other_thread() {
     }
 }
 
-/// Threads are spawned faster than they begin. Those that were accepted before the limit was noticed begin
+/// Threads are spawned faster than they begin. Threads that were accepted before the limit was noticed begin
 /// when others end.
 #[test]
 fn a_burst_beyond_the_limit_is_refused_or_waits_for_stacks() {
@@ -234,7 +234,7 @@ fn a_burst_beyond_the_limit_is_refused_or_waits_for_stacks() {
     }
 }
 
-/// Green threads that wait for a stack, and those that have a stack, are cancelled and end.
+/// Green threads that wait for a stack, and green threads that have a stack, are cancelled and end.
 #[test]
 fn a_runtime_ends_while_green_threads_wait_for_stacks() {
     for procs in PROCS {
@@ -315,8 +315,8 @@ fn a_trace_has_no_wake_up_for_a_stack() {
     child::passes("a_trace_has_no_wake_up_for_a_stack", "", body);
 }
 
-/// Stacks in the warm lists of idle Ps, and of Ps whose green threads compute, must serve the threads that
-/// wait for a stack.
+/// Stacks in the warm lists of idle Ps, and of Ps with green threads that compute, must serve the threads
+/// that wait for a stack.
 #[test]
 fn no_stack_is_idle_while_a_thread_waits_for_a_stack() {
     child::passes("no_stack_is_idle_while_a_thread_waits_for_a_stack", "", || {
@@ -602,7 +602,7 @@ fn become_nobody() {
     }
 }
 
-/// Allows `more` OS threads beyond those that exist.
+/// Allows `more` OS threads beyond the existing ones.
 fn limit_threads(more: usize) -> Limit {
     Limit::new(libc::RLIMIT_NPROC, (system::threads() + more) as u64)
 }

@@ -81,7 +81,7 @@ fn os_threads_of_a_burst_of_blocking_calls_end() {
         });
         let wakes = runtime.handle().metrics().sysmon_wakeups;
         threads_end(runtime);
-        // No green thread ran meanwhile. Sysmon woke only to end OS threads, and now sleeps.
+        // No green thread ran in that time. Sysmon woke only to end OS threads, and now sleeps.
         let after = runtime.handle().metrics().sysmon_wakeups;
         assert!(after - wakes < 60, "sysmon woke {} times", after - wakes);
         wait_until("the system lists no more OS threads", || threads_of_runtimes() <= 12);

@@ -73,7 +73,7 @@ fn the_memory_of_a_burst_is_returned() {
                 runtime.block_on(|| (0..100).for_each(|_| spawn(|| ()).join().unwrap()));
                 let before = system::resident_bytes();
                 let peak = burst(runtime, NUMBER);
-                // No green thread runs meanwhile, so the runtime returns the memory by itself.
+                // No green thread runs in that time, so the runtime returns the memory by itself.
                 falls_back("idle", before, peak);
             });
         });

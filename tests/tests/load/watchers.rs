@@ -1,6 +1,6 @@
 //! Timers and sockets while green threads compute. The M of an idle P watches the timers. If all Ps compute,
-//! sysmon takes a P for an overdue timer, or for a green thread that the network has woken. An M without a P,
-//! at least sysmon's spare M, waits in the netpoller meanwhile.
+//! sysmon takes a P for an overdue timer, or for a green thread that the network has woken. Until then an M
+//! without a P, at least sysmon's spare M, waits in the netpoller.
 //!
 //! Each test prints the lateness of the waiter (`--nocapture`).
 

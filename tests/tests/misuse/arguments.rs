@@ -1,4 +1,4 @@
-//! Arguments at and beyond their limits: valid ones work, invalid ones give an error that states the allowed
+//! Arguments at and beyond their limits. Valid ones work, invalid ones give an error that states the allowed
 //! values, and a wait that could never end panics.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};

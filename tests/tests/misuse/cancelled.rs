@@ -1,6 +1,6 @@
-//! Which calls unwind a caller that is cancelled or whose time-out has expired. Calls that wait by their
-//! nature always unwind, even if they could return at once. Calls that may complete at once unwind only if
-//! they must wait. Other calls never unwind.
+//! Which calls unwind a caller that is cancelled or timed out. Calls that wait by their nature always unwind,
+//! even if they could return at once. Calls that may complete at once unwind only if they must wait. Other
+//! calls never unwind.
 
 use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};

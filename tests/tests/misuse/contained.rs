@@ -1,5 +1,5 @@
-//! Values of the user whose destructors panic, and which the runtime drops on behalf of a thread: the panic
-//! goes no further.
+//! Values of the user with destructors that panic. The runtime drops them on behalf of a thread, and the
+//! panic goes no further.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use tests::{Watchdog, calls, child, everywhere, on, panics_with, wait_until};
 
 const MILLI: Duration = Duration::from_millis(1);
 
-/// A value in a std thread-local, whose destructor runs a closure.
+/// A value in a std thread-local. Its destructor runs a closure.
 struct AtEnd(RefCell<Option<Box<dyn FnOnce()>>>);
 
 impl Drop for AtEnd {

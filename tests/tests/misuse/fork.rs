@@ -283,7 +283,7 @@ fn a_fork_inside_a_scope_a_poll_and_blocking() {
     });
 }
 
-/// Runs `main`, whose argument forks and returns `true` in the child. Both processes go on. Returns how the
+/// Runs `main`. Its argument forks and returns `true` in the child. Both processes go on. Returns how the
 /// child ended.
 fn fork_in(main: impl FnOnce(&(dyn Fn() -> bool + Sync))) -> ExitStatus {
     let pid = AtomicUsize::new(0);

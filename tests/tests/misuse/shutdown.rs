@@ -1,5 +1,5 @@
-//! The end of a runtime in unusual places: on its own green threads, on those of another runtime, with
-//! threads that outlive the shutdown's time limit, and calls after the end.
+//! The end of a runtime in unusual places: on its own green threads, and on green threads of another runtime.
+//! Also with threads that outlive the shutdown's time limit, and calls after the end.
 
 use std::cell::RefCell;
 use std::panic::{catch_unwind, panic_any};

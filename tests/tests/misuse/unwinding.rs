@@ -17,7 +17,7 @@ use tests::{ON_PURPOSE, OnDrop, calls, everywhere, on, on_each, quiet_panics_on_
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Returns a value whose destructor calls `call` and then increments `done`.
+/// Returns a value with a destructor that calls `call` and then increments `done`.
 fn calls_when_dropped(call: fn(), done: &Arc<AtomicUsize>) -> impl Send + 'static {
     let done = done.clone();
     OnDrop(move || {
@@ -324,7 +324,7 @@ fn panics_in_destructors_end_no_other_thread() {
                     // A result and a payload that no joiner takes.
                     0 => drop(spawn(|| Bomb)),
                     1 => drop(spawn(|| resume_unwind(Box::new(Bomb)))),
-                    // A future whose own destructor panics after its result is stored.
+                    // A future with a destructor of its own that panics after its result is stored.
                     2 => drop(spawn(Ready { _mine: Bomb, result: Some(Bomb) })),
                     3 => drop(spawn(|| BOMB.with(|_| ()))),
                     // The captures of a thread that never began.

@@ -167,7 +167,7 @@ fn a_waker_that_computes_delays_no_other_thread() {
     });
 }
 
-/// A panic payload whose drop panics.
+/// A panic payload with a drop that panics.
 struct Bomb;
 
 impl Drop for Bomb {

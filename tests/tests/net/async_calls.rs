@@ -24,8 +24,8 @@ use tests::{Random, wait_until};
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Runs the future of `main` as a green thread of each kind of runtime, and on a plain OS thread with an
-/// executor of another crate.
+/// Runs the future of `main` as a green thread of each kind of runtime. Also runs it on a plain OS thread
+/// with an executor of another crate.
 fn in_each_task<F: Future<Output = ()> + Send>(main: impl Fn() -> F) {
     with_each(|runtime| runtime.block_on(main()));
     let _dog = tests::Watchdog::new();
@@ -87,7 +87,7 @@ macro_rules! echo {
     };
 }
 
-/// Writes `out` and the end, and meanwhile reads up to the end. Returns what was read.
+/// Writes `out` and the end, and at the same time reads up to the end. Returns what was read.
 macro_rules! ask {
     ($stream:expr, $out:expr) => {
         async {

@@ -283,7 +283,7 @@ fn a_reset_of_a_stream_is_an_error_not_an_end() {
             let mut bytes = vec![0; heard];
             client.read_exact(&mut bytes).unwrap();
             client.write_all(&[0]).unwrap();
-            // Unread bytes may be lost. Bytes that arrive are those that were sent.
+            // Unread bytes may be lost. The bytes that arrive are the sent ones.
             let error = loop {
                 let mut more = [0; 1000];
                 match client.read(&mut more) {

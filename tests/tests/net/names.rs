@@ -1,5 +1,5 @@
-//! Look-ups of host names: what can be looked up, and that a time-out or a cancellation ends a look-up of a
-//! resolver that does not answer.
+//! Look-ups of host names: what can be looked up. A time-out or a cancellation ends a look-up of a resolver
+//! that does not answer.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -81,8 +81,8 @@ mod silent {
     /// answer.
     const LONG: Duration = Duration::from_secs(30);
 
-    /// Gives the calling OS thread, and those that it starts, a name server that does not answer. Returns the
-    /// socket of that server, or `None` if the system does not allow this.
+    /// Gives the calling OS thread, and the threads that it starts, a name server that does not answer.
+    /// Returns the socket of that server, or `None` if the system does not allow this.
     fn name_server() -> Option<std::net::UdpSocket> {
         // An address of its own for each process.
         let id = std::process::id().to_be_bytes();
@@ -118,7 +118,7 @@ mod silent {
         (result == 0).then_some(())
     }
 
-    /// Runs `body` in a child process whose name server does not answer. `body` gets the socket of that
+    /// Runs `body` in a child process with a name server that does not answer. `body` gets the socket of that
     /// server.
     fn with_silent_resolver(test: &str, body: impl FnOnce(&std::net::UdpSocket)) {
         child::passes(&format!("silent::{test}"), "", || match name_server() {

@@ -53,7 +53,7 @@ fn ask_until_the_end(addr: SocketAddr) -> usize {
                 n => panic!("{n} bytes of a reply"),
             }
         }
-        // A client whose connection ended connects again, until the server refuses.
+        // After the end of its connection a client connects again, until the server refuses.
     }
 }
 
@@ -267,7 +267,7 @@ fn a_server_serves_unix_sockets() {
     });
 }
 
-/// Floods a server, whose process has reached a limit of the system, and then asks it once more.
+/// Floods a server until its process reaches a limit of the system, and then asks it once more.
 #[cfg(target_os = "linux")]
 fn survives(limit: impl FnOnce() -> tests::system::Limit + Send, flood: usize) {
     on(2, || {

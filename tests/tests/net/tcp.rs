@@ -514,7 +514,7 @@ fn a_slow_reader_gets_every_byte() {
     });
 }
 
-/// An event wakes all waiters of its direction. Those that find no byte wait again.
+/// An event wakes all waiters of its direction. Waiters that find no byte wait again.
 #[test]
 fn readers_woken_without_a_byte_wait_again() {
     on_each(|| {
@@ -710,7 +710,7 @@ mod linux {
         });
     }
 
-    /// A loop over `select!` does the same, and its other cases are chosen meanwhile.
+    /// A loop over `select!` does the same, and its other cases are chosen in between.
     #[test]
     fn a_select_loop_without_descriptors_pauses_and_recovers() {
         child::passes("linux::a_select_loop_without_descriptors_pauses_and_recovers", "", || {

@@ -160,9 +160,9 @@ async fn leaves_a_thread_that_never_ends() -> Result<(), String> {
                 std::hint::spin_loop();
             }
         });
-        // A green thread that has not begun would be cancelled. This one does not park, because the OS thread
-        // of a future that parks in its poll would run the other, which never ends; then the test itself
-        // would never end.
+        // A green thread that has not begun would be cancelled. This one does not park. The OS thread of a
+        // future that parks in its poll would run the other, which never ends. Then the test itself would
+        // never end.
         while !begun.load(Ordering::Relaxed) {
             std::thread::yield_now();
         }
@@ -233,7 +233,7 @@ fn a_deadlock_fails_its_test() {
             assert!(text.contains(TEXT) && text.contains("attributes.rs:"), "{name} {threads}: {text}");
         }
     }
-    // Each is told once no other test runs. The test that is woken late passes.
+    // Each is reported once no other test runs. The test that is woken late passes.
     let text = failed_with(&[&child::path("deadlocks::"), "--test-threads=5"]);
     assert!(text.contains("2 passed; 3 failed") && text.matches(TEXT).count() >= 3, "{text}");
     for waits in ["a channel to receive", "a wake-up of its future"] {

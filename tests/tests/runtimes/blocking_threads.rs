@@ -1,4 +1,4 @@
-//! Blocking calls of the runtime: other green threads run meanwhile, and the calls wait in line for the OS
+//! Blocking calls of the runtime. Other green threads run during a call, and calls wait in line for the OS
 //! threads that they may use. The calls open FIFOs, which blocks until the other end is opened.
 #![cfg(unix)]
 

@@ -301,8 +301,8 @@ fn a_setuid_program_does_not_read_the_environment() {
     let folder = tests::folder::Folder::new();
     std::fs::set_permissions(&folder.0, Permissions::from_mode(0o777)).unwrap();
     let (program, trace) = (folder.path("program"), folder.path("trace.html"));
-    // Copied by another process: a child that another test starts meanwhile would keep a descriptor of this
-    // process open until its `exec`, and a file that is open for writing cannot be executed.
+    // Copied by another process, because a file that is open for writing cannot be executed. A child that
+    // another test starts during the copy would keep a descriptor of this process open until its `exec`.
     let copied =
         std::process::Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status();
     assert!(copied.unwrap().success());

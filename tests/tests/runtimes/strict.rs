@@ -330,7 +330,7 @@ fn threads_that_park_while_they_unwind_delay_no_other_thread() {
     });
 }
 
-/// A handle whose destructor cancels its thread and joins it.
+/// A handle with a destructor that cancels its thread and joins it.
 struct Worker(Option<runtime::JoinHandle<()>>);
 
 impl Drop for Worker {

@@ -1,4 +1,4 @@
-//! `#[runtime::test(sim)]`: tests that run in simulations. Those that fail on purpose run in a child process.
+//! `#[runtime::test(sim)]`: tests that run in simulations. Tests that fail on purpose run in a child process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

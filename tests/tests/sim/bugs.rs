@@ -1,7 +1,7 @@
 //! Small programs with a planted bug each. PCT finds each bug within the seeds that its bound predicts, and
-//! random walks within those that an experiment predicts. Both find nothing in the mended program.
-//! `SIM_SEEDS=100000` runs the mended programs with that many seeds. `benches/README.md` compares
-//! them with other crates' simulations.
+//! random walks within the seeds that an experiment predicts. Both find nothing in the mended program.
+//! `SIM_SEEDS=100000` runs the mended programs with that many seeds. `benches/README.md` compares them with
+//! other crates' simulations.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -83,14 +83,14 @@ pub(crate) fn lost_wake_up(under_lock: bool) {
     );
 }
 
-/// `notify_waiters` wakes those that wait already, and is not kept for a later one.
+/// `notify_waiters` wakes the waiters that wait already, and is not kept for a later one.
 pub(crate) fn missed_notify(kept: bool) {
     let notify = Arc::new(Notify::new());
     let other = notify.clone();
     both(move || notify.notified(), move || if kept { other.notify_one() } else { other.notify_waiters() });
 }
 
-/// A stack whose head is compared by its index alone: the head may have gone and come back, with another one
+/// A stack that compares its head by the index alone: the head may have gone and come back, with another one
 /// below it.
 pub(crate) fn aba(with_count: bool) {
     const NONE: usize = 9;

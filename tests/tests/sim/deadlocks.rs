@@ -1,4 +1,5 @@
-//! What the report of a deadlock in a simulation tells: who waits for what and for whom, and on which stack.
+//! What the report of a deadlock in a simulation shows: which thread waits for what and for which thread, and
+//! on which stack.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -153,7 +154,7 @@ fn ids() -> Vec<String> {
 fn ids_are_the_same_in_each_run() {
     let first = sim::run(3, ids);
     assert!(first.contains(&"ThreadId(1)".into()), "they count from 1");
-    // Other green threads and other simulations run meanwhile.
+    // Other green threads and other simulations run at the same time.
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {

@@ -14,7 +14,7 @@ pub(crate) fn seeds_for(share: f64) -> u64 {
     (MISSES.ln() / (1.0 - share).ln()).ceil().max(1.0) as u64
 }
 
-/// Returns the least probability with which a run by PCT finds a bug of that depth, in a program of so many
+/// Returns the least probability with which a run by PCT finds a bug of that depth. The program has so many
 /// green threads and steps.
 pub(crate) fn bound_of_pct(threads: u64, steps: u64, depth: usize) -> f64 {
     (threads as f64 * (steps as f64).powf(depth as f64 - 1.0)).recip()

@@ -219,7 +219,7 @@ fn clocks_of_nodes_differ() {
     assert!(apart > Duration::ZERO && apart <= 2 * S, "{apart:?}");
 }
 
-/// A node that counts how often it starts, and is told to by its client for two minutes of simulated time.
+/// Returns how often a node starts, to which a client talks for two minutes of simulated time.
 fn restarts() -> u32 {
     let starts = Arc::new(AtomicU32::new(0));
     let count = starts.clone();

@@ -1,4 +1,4 @@
-//! Planted bugs of programs that keep their data on a disk: a simulation with power cuts and faults of disks
+//! Planted bugs of programs that keep their data on a disk. A simulation with power cuts and faults of disks
 //! finds each, and finds none in the mended program. `SIM_SEEDS=100000` runs the mended programs with that
 //! many seeds.
 
@@ -19,8 +19,8 @@ const MS: Duration = Duration::from_millis(1);
 /// How many seeds an experiment has.
 const EXPERIMENT: u64 = 500;
 
-/// Runs a program with and without its bug: the bug is found within the seeds that an experiment predicts,
-/// and the mended program runs with some hundred.
+/// Runs a program with and without its bug. The bug is found within the seeds that an experiment predicts,
+/// and the mended program runs with some hundred seeds.
 #[track_caller]
 fn check(disk: Quality, program: fn(bool)) {
     let builder = Builder::new().faults(Faults::new().disk(disk));
@@ -38,7 +38,7 @@ fn check(disk: Quality, program: fn(bool)) {
     builder.check_determinism(true).explore(20, || program(true));
 }
 
-/// Runs `main` on a node whose power is cut about every 5 ms, while it works or waits.
+/// Runs `main` on a node, and cuts its power about every 5 ms, while it works or waits.
 fn with_power_cuts(main: impl Fn() + Send + Sync + 'static) {
     let node = sim::node("db", main);
     for _ in 0..4 {
@@ -51,9 +51,9 @@ fn with_power_cuts(main: impl Fn() + Send + Sync + 'static) {
     assert!(!node.is_finished(), "{:?}", node.join().unwrap_err().downcast_ref::<String>());
 }
 
-/// A log of records, of which those with a number up to `told` were acknowledged. A record whose write was
-/// torn must not be taken for a whole one. The mended program gives each record a checksum, and cuts off what
-/// has a wrong one.
+/// A log of records, of which those with a number up to `told` were acknowledged. A record with a torn write
+/// must not be taken for a whole one. The mended program gives each record a checksum, and cuts off what has
+/// a wrong one.
 fn torn_write(mended: bool) {
     const RECORD: usize = 3000;
     let record = |number: usize| {

@@ -377,7 +377,7 @@ fn a_partition_delays_tcp_and_ends_it_at_last() {
         stream.set_read_timeout(Some(2000 * S)).unwrap();
         assert_eq!(stream.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
         net::repair("db", "main");
-        // The node has given the connection up meanwhile, and this end does not know it until it sends.
+        // The node has given the connection up, and this end does not know it until it sends.
         assert!(start.elapsed() == 2000 * S);
         assert!(says(&mut stream, "three").is_err());
     });

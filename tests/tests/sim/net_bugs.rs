@@ -19,7 +19,7 @@ const MS: Duration = Duration::from_millis(1);
 /// How many seeds an experiment has.
 const EXPERIMENT: u64 = 200;
 
-/// Runs a program with and without its bug: the bug is found within the seeds that an experiment predicts,
+/// Runs a program with and without its bug. The bug is found within the seeds that an experiment predicts,
 /// and the mended program runs with `clean` seeds.
 fn check(faults: &Faults, clean: u64, program: fn(bool)) {
     let builder = Builder::new().faults(faults.clone());
@@ -110,8 +110,8 @@ fn a_double_delivery_after_a_reconnect() {
     check(&Faults::new().every(20 * MS).reset(0.2), 1000, double_delivery);
 }
 
-/// A lock service gives a lease until a date. A client whose clock is behind holds its lease for too long.
-/// The mended client measures the time since its request, which every clock does alike.
+/// A lock service gives a lease until a date. A client with a clock that is behind holds its lease for too
+/// long. The mended client measures the time since its request, which every clock does alike.
 fn stale_lease(mended: bool) {
     const LEASE: Duration = Duration::from_secs(1);
     let holders = Arc::new(AtomicU32::new(0));

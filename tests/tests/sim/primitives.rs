@@ -1,6 +1,6 @@
-//! The primitives of this crate under simulation, over their public API: each program asserts what its
-//! primitive promises, in every order that random walks, PCT and, for small programs, an exhaustive search
-//! try. `SIM_SEEDS=100000` tries more.
+//! The primitives of this crate under simulation, over their public API. Each program asserts what its
+//! primitive promises, in every order that is tried. Random walks and PCT try orders, and for small programs
+//! an exhaustive search. `SIM_SEEDS=100000` tries more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

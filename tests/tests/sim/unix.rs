@@ -215,7 +215,7 @@ fn a_full_backlog_holds_clients_up() {
         let future =
             runtime::block_on(async { timeout_async(S, UnixStream::connect_addr_async(&addr)).await });
         assert!(future.is_err());
-        // Each one that is accepted makes room for one. Those that gave up are gone.
+        // Each one that is accepted makes room for one. Connects that gave up are gone.
         let mut texts: Vec<String> = (0..BACKLOG + 2)
             .map(|_| listener.accept().unwrap().0)
             .skip(BACKLOG)
@@ -232,7 +232,7 @@ fn a_full_backlog_holds_clients_up() {
         listener.set_nonblocking(true).unwrap();
         assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
 
-        // The end of the listener refuses those that wait, and resets those in the queue.
+        // The end of the listener refuses the clients that wait, and resets the clients in the queue.
         let mut clients = fill(&addr);
         let name = addr.clone();
         let late = spawn(move || UnixStream::connect_addr(&name));
@@ -591,7 +591,7 @@ fn errors_of_datagrams_are_those_of_the_system() {
         friend.send_to(b"x", at("server")).unwrap();
         assert_eq!(server.recv(&mut [0; 9]).unwrap(), 1);
 
-        // The end of a peer is told once. A receiver never hears of it.
+        // The end of a peer is reported once. A receiver never hears of it.
         drop(friend);
         assert_eq!(number(server.send(b"x")), Some(libc::ECONNREFUSED));
         assert_eq!(number(server.send(b"x")), Some(libc::ENOTCONN));
@@ -599,7 +599,7 @@ fn errors_of_datagrams_are_those_of_the_system() {
         server.set_read_timeout(Some(MS)).unwrap();
         assert_eq!(server.recv(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
 
-        // A new peer: what the old one has sent is lost, and the old one is told.
+        // A new peer: what the old one has sent is lost, and the old one gets an error.
         let (one, two) = (UnixDatagram::bind(at("one")).unwrap(), UnixDatagram::bind(at("two")).unwrap());
         one.connect(at("two")).unwrap();
         two.connect(at("one")).unwrap();

@@ -1,4 +1,4 @@
-//! Where a simulation may switch, and what counts as waiting: each call of the runtime is a point of choice,
+//! Where a simulation may switch, and what counts as waiting. Each call of the runtime is a point of choice,
 //! and time jumps while green threads wait in any way.
 
 use std::io::{Read, Write};

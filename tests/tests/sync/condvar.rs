@@ -17,7 +17,7 @@ use tests::{OnDrop, Random, everywhere, on_each, wait_until, with};
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A counter, and a condition that tells of its changes.
+/// A counter, and a condition that signals its changes.
 #[derive(Default)]
 struct Changes {
     count: Mutex<u32>,

@@ -1,4 +1,4 @@
-//! Locks and barriers that are awaited: branches of one task take turns, and a future that is dropped in any
+//! Locks and barriers that are awaited. Branches of one task take turns, and a future that is dropped in any
 //! of its states keeps nothing from the others.
 
 // Waiters for these locks park or await, and block no OS thread.

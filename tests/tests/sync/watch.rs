@@ -137,7 +137,7 @@ fn a_kept_borrow_parks_others() {
         sends.join().unwrap();
         assert_eq!(*receiver.borrow(), 2);
 
-        // Receivers wait while a change in place parks, and can be cancelled meanwhile.
+        // Receivers wait while a change in place parks, and can be cancelled in that time.
         let (sender, receiver) = watch::channel(1);
         let go = Arc::new(Notify::new());
         let goes = go.clone();

@@ -223,7 +223,7 @@ fn with_child_of_ended_runtime() -> Child {
 }
 
 /// Waits for `n` children at the same time, until the waits are cancelled. Returns the number of OS threads
-/// meanwhile.
+/// during the waits.
 #[cfg(target_os = "linux")]
 fn threads_while_children_are_waited_for(n: usize) -> usize {
     // One start at a time, because a start blocks its OS thread.

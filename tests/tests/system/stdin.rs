@@ -20,8 +20,8 @@ const CASE: &str = "TESTS_STDIN_CASE";
 /// The child prints this line before it reads.
 const READY: &str = "now something may come";
 
-/// Runs `body` in a child process whose standard input is `input`. `feed` gets the other end of a pipe, and a
-/// function that waits until the child is about to read.
+/// Runs `body` in a child process with `input` as its standard input. `feed` gets the other end of a pipe,
+/// and a function that waits until the child is about to read.
 fn child(
     test: &str,
     input: Stdio,

@@ -19,7 +19,7 @@ const BEGIN: &str = "BEGIN\n";
 /// A child writes this to standard error when its parent may read.
 const READ: &str = "now read";
 
-/// Runs `body` in a child process, whose standard output is `output`. `check` gets the child.
+/// Runs `body` in a child process with `output` as its standard output. `check` gets the child.
 fn child(test: &str, output: Stdio, body: impl FnOnce(), check: impl FnOnce(&mut Child)) {
     if std::env::var_os(CASE).is_some() {
         let _dog = tests::Watchdog::new();

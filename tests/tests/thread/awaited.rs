@@ -1,5 +1,5 @@
 //! Futures that are not `Send`, and awaited variants of calls that block: other branches of the task go on
-//! meanwhile.
+//! during the wait.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -611,7 +611,7 @@ fn the_end_of_a_runtime_waits_for_uncancellable_code() {
     }
 }
 
-/// C calls a function that waits, which is cancelled and timed out meanwhile.
+/// C calls a function that waits. A cancellation and a time-out come during the waits.
 #[cfg(unix)]
 #[test]
 fn a_callback_of_qsort_is_uncancellable() {

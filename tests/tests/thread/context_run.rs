@@ -523,8 +523,8 @@ fn an_end_prints_nothing() {
     });
 }
 
-/// A context around a mask ends the next wait after the mask. A context whose `run` is inside ends waits
-/// inside.
+/// A context around a mask ends the next wait after the mask. A context with its `run` inside the mask ends
+/// waits inside.
 #[test]
 fn uncancellable_code_is_ended_by_contexts_inside_only() {
     everywhere(|| {

@@ -201,7 +201,7 @@ fn the_end_of_a_green_thread_leaves_nothing_behind() {
     });
 }
 
-/// A context with a value whose drops are counted.
+/// A context with a value that counts its drops.
 struct Counted;
 
 std::thread_local!(static TOKEN: RefCell<Option<Token>> = const { RefCell::new(None) });

@@ -234,7 +234,7 @@ fn a_future_that_wakes_itself_is_polled_again() {
             cx.waker().wake_by_ref();
             if counted.fetch_add(1, SeqCst) == 10_000 { Poll::Ready(()) } else { Poll::Pending }
         }));
-        // Other green threads have their turns meanwhile.
+        // Other green threads have their turns in between.
         wait_until("the future was polled", || polls.load(SeqCst) > 0);
         task.join().unwrap();
         assert_eq!(polls.load(SeqCst), 10_001);

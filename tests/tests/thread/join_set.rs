@@ -18,7 +18,7 @@ use tests::{
 const HOUR: Duration = Duration::from_secs(3600);
 const MILLI: Duration = Duration::from_millis(1);
 
-/// A member that ends with `i` when it is told to.
+/// A member that ends with `i` when its message comes.
 fn member_on_demand(set: &mut JoinSet<usize>, i: usize) -> channel::Sender<()> {
     let (tell, told) = channel::bounded(1);
     set.spawn(move || {
@@ -406,7 +406,7 @@ fn many_owners_share_nothing() {
     });
 }
 
-/// A value that a member would inherit from its spawner, and whose clone panics.
+/// A value that a member would inherit from its spawner, with a clone that panics.
 struct NoClone;
 
 impl Clone for NoClone {

@@ -215,7 +215,7 @@ fn in_a_thread(main: fn()) {
     std::thread::spawn(main).join().unwrap();
 }
 
-/// A value whose destructor runs a function and adds its result to `FOUND`.
+/// A value with a destructor that runs a function and adds its result to `FOUND`.
 #[derive(Default)]
 struct Found(RefCell<Option<fn() -> usize>>);
 

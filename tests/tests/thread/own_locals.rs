@@ -14,7 +14,7 @@ use tests::{os_thread, with_built};
 
 const MILLI: Duration = Duration::from_millis(1);
 
-/// Runs `main` on runtimes with 1, 2 and 8 Ps whose closures have thread-locals of their own.
+/// Runs `main` on runtimes with 1, 2 and 8 Ps. Their closures have thread-locals of their own.
 fn on_all(main: impl Fn() + Send + Sync) {
     for procs in [1, 2, 8] {
         let builder = Builder::new().procs(procs).thread_locals(ThreadLocals::OfGreenThread);

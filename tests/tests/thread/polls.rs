@@ -206,7 +206,7 @@ fn a_future_may_move_between_two_polls() {
     });
 }
 
-/// A value whose destructor computes until the P is taken, parks, and checks its OS thread.
+/// A value with a destructor that computes until the P is taken, parks, and checks its OS thread.
 struct ParksInDrop(Arc<AtomicUsize>);
 
 impl Drop for ParksInDrop {

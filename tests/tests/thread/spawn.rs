@@ -28,7 +28,7 @@ fn is_pattern(bytes: &[u8]) -> bool {
     bytes.iter().enumerate().all(|(i, &byte)| byte == (i * 7 + n) as u8)
 }
 
-/// Runs `main` on a green thread whose stack has room for unoptimised copies of large captures.
+/// Runs `main` on a green thread with a stack that has room for unoptimised copies of large captures.
 fn on_a_large_stack(main: impl FnOnce() + Send + 'static) {
     let large = Builder::new().stack_size(8 << 20);
     on(2, move || large.spawn(main).unwrap().join().unwrap());

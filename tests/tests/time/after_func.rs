@@ -1,5 +1,5 @@
-//! `time::after_func`: for each setting of its timer, the function runs once, on a green thread of its own,
-//! or `stop` or `reset` reports that it does not.
+//! `time::after_func`: for each setting of its timer, the function runs once, on a green thread of its own.
+//! Otherwise `stop` or `reset` reports that it does not.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -107,7 +107,7 @@ fn a_time_beyond_the_clock_never_comes_and_is_pending() {
     });
 }
 
-/// A function may wait. If its timer is reset meanwhile, the function runs twice at a time.
+/// A function may wait. If its timer is reset during the wait, the function runs twice at a time.
 #[test]
 fn each_run_is_a_green_thread_of_its_own() {
     everywhere(|| {

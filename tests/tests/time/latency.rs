@@ -1,5 +1,5 @@
-//! The histograms of the metrics against known truth: hogs of known length, timers that fire late by a known
-//! time, known numbers of wake-ups and polls.
+//! The histograms of the metrics against known truth. There are hogs of known length, timers that fire late
+//! by a known time, and known numbers of wake-ups and polls.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -87,7 +87,7 @@ fn all_wake_ups_are_measured_on_many_ps_if_asked_for() {
             yielding.into_iter().for_each(|thread| thread.join().unwrap());
         });
         let now = runtime.handle().metrics();
-        // A green thread whose P was taken yields without being counted and measured.
+        // A green thread that has lost its P yields without being counted and measured.
         assert!((90_000..=100_400).contains(&now.latency.count()), "{}", now.latency.count());
         assert_eq!(now.latency.buckets().map(|(_, n)| n).sum::<u64>(), now.latency.count());
     });

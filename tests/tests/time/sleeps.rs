@@ -267,7 +267,7 @@ fn a_short_sleep_beside_a_watched_long_one_is_not_late() {
 fn timers_of_a_dropped_runtime_do_not_reach_the_next() {
     for round in 0..20 {
         with(1, |runtime| {
-            // Some of these threads use Gs of cancelled threads, whose timers were still in a heap.
+            // Some of these threads use Gs of cancelled threads with timers that were still in a heap.
             runtime.block_on(|| {
                 let short: Vec<_> =
                     (0..50).map(|_| spawn(|| sleeps_at_least(Duration::from_micros(100)))).collect();

@@ -116,7 +116,7 @@ fn a_timeout_ends_socket_calls_without_losing_bytes() {
             timeout(HOUR, || server.read_exact(&mut buffer).map(|()| buffer)).unwrap().unwrap(),
             *b"here"
         );
-        // A writer whose peer does not read.
+        // A writer with a peer that does not read.
         is_ended(|| {
             loop {
                 client.write_all(&[7; 65_536]).unwrap();

@@ -1,8 +1,8 @@
 //! The command line: `bench WORKLOAD [--key value ...]`.
 //!
-//! No crate reads it. The keys are those that the chosen workload asks for when it starts, and each answer
-//! goes into the report. A crate such as clap or lexopt must know before whether a key has a value, and here
-//! only the workload knows.
+//! No crate reads it. The chosen workload asks for its keys when it starts, and each answer goes into the
+//! report. A crate such as clap or lexopt must know before whether a key has a value, and here only the
+//! workload knows.
 
 use std::fmt::Display;
 use std::process::exit;
@@ -25,7 +25,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Reads the command line of the program `name`, and prepares the process: from now on a panic in any
+    /// Reads the command line of the program `name`, and prepares the process. From now on a panic in any
     /// task ends the process, and the limit of open files is raised.
     pub fn from_command_line(name: &str) -> Args {
         process::end_at_panic();

@@ -1,6 +1,6 @@
 //! The code that the Rust programs of the comparison share, so that these programs differ only in their
-//! runtime: the command line, the line of JSON, percentiles, figures of the process, and the loads that
-//! define the workloads.
+//! runtime. It has the command line, the line of JSON, percentiles, figures of the process, and the loads
+//! that define the workloads.
 //!
 //! Each program is `bench WORKLOAD [--key value ...]`. `benches/peers/README.md` defines the workloads and
 //! their rules. A wrong result is a panic. A panic on any thread ends the process (see

@@ -12,7 +12,7 @@ use peer_common::args::{Args, not_offered, wrong};
 use peer_common::primes;
 use peer_common::report::Report;
 
-/// The value that tells a consumer to end.
+/// The value that ends a consumer.
 const STOP: u64 = u64::MAX;
 
 pub(crate) fn pingpong(mut args: Args) -> Report {

@@ -187,8 +187,8 @@ pub(crate) fn show() {
     OPS.iter().for_each(|op| println!("{:5}  {}", op.weight, op.name));
 }
 
-/// Makes the menu: the operations that the settings name, or all. Without sysmon it leaves out those that
-/// need sysmon.
+/// Makes the menu: the operations that the settings name, or all. Without sysmon it leaves out operations
+/// that need sysmon.
 pub(crate) fn set_menu(settings: &Settings) {
     let chosen = |op: &Op| match settings.ops.as_slice() {
         _ if !settings.sysmon && NEEDS_SYSMON.contains(&op.name) => 0,

@@ -63,7 +63,7 @@ impl Site {
 
     /// Returns the number of lives that have begun and not ended.
     pub(crate) fn live(&self) -> u64 {
-        // Reads `ended` first: each ended thread is then among those that `began` counts.
+        // Reads `ended` first: each ended thread is then among the threads that `began` counts.
         let ended = self.ended.load(SeqCst);
         self.began() - ended
     }

@@ -9,7 +9,7 @@ use crate::board;
 use crate::settings::Settings;
 use crate::site::Site;
 
-/// Messages of panics that the soak expects, beside those that begin with `ON_PURPOSE`.
+/// Messages of panics that the soak expects, beside the messages that begin with `ON_PURPOSE`.
 const EXPECTED: [&str; 3] = [
     tests::ON_PURPOSE,
     "a scoped thread panicked",
@@ -41,7 +41,7 @@ pub(crate) fn start(settings: &Settings) {
     }));
 }
 
-/// Adds `site` to those whose metrics a report shows.
+/// Adds `site` to the sites with metrics in a report.
 pub(crate) fn show(site: &Arc<Site>) {
     let mut sites = SITES.lock().unwrap();
     sites.retain(|site| site.strong_count() > 0);

@@ -232,7 +232,7 @@ fn a_notification_does_not_go_to_a_waiter_that_was_ended() {
             }
         });
         sleep(ms(pick(2) as u64));
-        // One for each. Those that are ended leave theirs.
+        // One for each. Waiters that are ended leave theirs.
         for _ in 0..3 {
             *shared.0.lock() += 1;
             shared.1.notify_one();

@@ -137,7 +137,7 @@ pub(super) fn stale_waker(a: &mut Actor) {
     a.world.clone().stale.wake_some(&mut a.random);
 }
 
-/// A future whose poll performs a blocking operation, beside a sleep.
+/// A future that performs a blocking operation in its poll, beside a sleep.
 pub(super) fn blocks_in_its_poll(a: &mut Actor) {
     let time = a.micros(300);
     let child = a.spawn_async(move |mut b| async move {

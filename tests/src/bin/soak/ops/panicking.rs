@@ -94,7 +94,7 @@ fn waits(a: &mut Actor, way: u64) {
     }
 }
 
-/// A result that is never taken and whose destructor panics, or a panic payload that is never taken.
+/// A result that is never taken, with a destructor that panics, or a panic payload that is never taken.
 pub(super) fn of_an_unwanted_result(a: &mut Actor) {
     let token = a.token();
     if a.one_in(2) {

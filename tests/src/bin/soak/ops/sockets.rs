@@ -1,5 +1,5 @@
-//! Sockets of every kind: many connections whose ends close at any moment, clones, time-outs, conversions,
-//! datagrams, pipes.
+//! Sockets of every kind: many connections with ends that close at any moment, clones, time-outs,
+//! conversions, datagrams, pipes.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};

@@ -109,7 +109,7 @@ pub(super) fn ticker(a: &mut Actor) {
     }
 }
 
-/// The runs of a timer function equal its settings less those that a stop or a reset has ended.
+/// The runs of a timer function equal its settings less the settings that a stop or a reset has ended.
 pub(super) fn function(a: &mut Actor) {
     let (runs, token) = (Arc::new(AtomicU64::new(0)), a.token());
     let (its, mut earliest) = (runs.clone(), Instant::now());
@@ -148,7 +148,7 @@ pub(super) fn function(a: &mut Actor) {
     );
 }
 
-/// A tree of contexts, whose green threads wait for their contexts' end.
+/// A tree of contexts. Their green threads wait for their contexts' end.
 pub(super) fn context(a: &mut Actor) {
     let (root, cancel) = match a.number(0..3) {
         0 => Context::background().with_timeout(a.micros(400)),
