@@ -193,8 +193,8 @@ impl Sched {
         m.on_run(held, g);
     }
 
-    /// Passes the P on if `g` waits in place on another M: hands the P to that M and returns `true`; `m` then
-    /// has no P. Returns `false` if `m` is to run `g`.
+    /// Passes the P on if `g` waits in place on another M. Then that M gets the P, `m` has no P, and the
+    /// result is `true`. Returns `false` if `m` is to run `g`.
     fn gave_p_to_its_m(&self, m: OwnM<'_>, held: Held<'_>, g: GRef) -> bool {
         let Some(waiting) = g.waits_in_place(m) else {
             if g.binding.is_blocking() {

@@ -87,8 +87,8 @@ impl Sched {
         }
     }
 
-    /// Returns the next G of a simulated scheduler; `None` if there is no simulation, or if the M has to
-    /// rest, to end, or to get its P first.
+    /// Returns the next G of a simulated scheduler. Returns `None` if there is no simulation, or if the M has
+    /// to rest, to end, or to get its P first.
     #[inline(always)]
     pub(crate) fn chosen_g(&self, m: OwnM<'_>) -> Option<GRef> {
         self.simulated().and_then(|simulated| self.choose_for(simulated, m))

@@ -152,7 +152,7 @@ impl Coro {
     /// Runs `g` until it stops, under the thread-locals that it is to have. Returns why it stopped.
     ///
     /// # Safety
-    /// `m` is the address of this thread's M, and `g` is that M's to run; `g.coro` is its coroutine, and no
+    /// `m` is the address of this thread's M, and `g` is that M's to run. `g.coro` is its coroutine, and no
     /// other thread uses that coroutine.
     #[inline(always)]
     pub(crate) unsafe fn resume(m: usize, is_taken: impl FnOnce() -> bool, g: GRef) -> Stop {
@@ -324,7 +324,7 @@ impl Coro {
 /// Reports stack switches to ThreadSanitizer (`ci/tsan.sh`): each coroutine is a fiber.
 ///
 /// The M enters the fiber before the switch and leaves it after the switch back, both in `resume`. So
-/// ThreadSanitizer counts entries and returns of frames on the same fiber: `resume` enters a frame of
+/// ThreadSanitizer counts entries and returns of frames on the same fiber. `resume` enters a frame of
 /// corosensei on the fiber, and the returning `suspend` leaves such a frame. A function that switches fibers
 /// is therefore always inlined. A frame of such a function would be entered on one fiber and left on another.
 #[cfg(tsan)]

@@ -112,7 +112,7 @@ struct Bundle {
 }
 
 impl Bundle {
-    /// Makes an empty bundle on `stack`, and overwrites the stack's content.
+    /// Makes an empty bundle on `stack`. The content of the stack is lost.
     fn on(stack: Stack) -> *mut Bundle {
         const { assert!(size_of::<Bundle>() <= 4096) };
         let (place, own) = stack.reserve_top(size_of::<Bundle>());

@@ -129,7 +129,7 @@ impl Table {
         }
         let waiting = begin();
         let mut spot = Spot::new(&bucket.0, |waiters: &mut Waiters| &mut waiters.queue);
-        // SAFETY: the spot stays in this frame, the line after `enter` leaves it with the outcome of this
+        // SAFETY: the spot stays in this frame. The line after `enter` leaves it with the outcome of this
         // wait, and nothing in between unwinds: `park` does not.
         unsafe {
             spot.enter(guard, &waiting, WaitOptions::default(), Awaited { address: address(word), company });

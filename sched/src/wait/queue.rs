@@ -195,8 +195,8 @@ impl<T> Queue<T> {
     ///
     /// # Safety
     /// The queue is under its lock, and the node is in no queue. The node stays alive and in place until one
-    /// of these: its wait was decided as woken with its case; its future was granted; `remove` was called for
-    /// it.
+    /// of three events. Its wait was decided as woken with its case, its future was granted, or `remove` was
+    /// called for it.
     pub unsafe fn push_back(&mut self, node: &Node<T>) {
         debug_assert!(!node.queued.get(), "a node is in one queue at a time");
         let new = NonNull::from(node);
@@ -217,8 +217,8 @@ impl<T> Queue<T> {
     ///
     /// # Safety
     /// The queue is under its lock, and the node is in no queue. The node stays alive and in place until one
-    /// of these: its wait was decided as woken with its case; its future was granted; `remove` was called for
-    /// it.
+    /// of three events. Its wait was decided as woken with its case, its future was granted, or `remove` was
+    /// called for it.
     pub unsafe fn push_front(&mut self, node: &Node<T>) {
         debug_assert!(!node.queued.get(), "a node is in one queue at a time");
         let new = NonNull::from(node);

@@ -1,6 +1,6 @@
 //! Waits of std's locks for a word of memory, on green threads: they park in the table of `wait/futex.rs`.
 //!
-//! Three kinds of waits look the same, but each is served in its own way:
+//! Three kinds of waits look the same, and must be distinguished:
 //!
 //! | the wait of | is |
 //! | --- | --- |
