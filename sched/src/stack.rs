@@ -165,6 +165,7 @@ mod unix {
 #[cfg(all(test, unix))]
 pub(crate) mod testing {
     use std::env;
+    use std::ffi::OsStr;
     use std::process::{Command, Output};
 
     const ALONE: &str = "STACK_TEST_ALONE";
@@ -179,7 +180,12 @@ pub(crate) mod testing {
             body();
             return None;
         }
-        let mut command = Command::new(env::current_exe().unwrap());
+        let program = env::current_exe().unwrap();
+        // The command of an emulator, if the tests run in one (`ci/aarch64.sh`).
+        let runner = env::var("TESTS_RUNNER").unwrap_or_default();
+        let mut words = runner.split_whitespace().map(OsStr::new).chain([program.as_os_str()]);
+        let mut command = Command::new(words.next().expect("a program"));
+        command.args(words);
         command.args([&test, "--exact", "--nocapture", "--test-threads=2"]).env(ALONE, "1");
         Some(command.output().unwrap())
     }

@@ -20,10 +20,26 @@ pub fn path(test: &str) -> String {
     modules.map(|name| format!("{}::", name.to_string_lossy())).collect::<String>() + test
 }
 
+/// Returns a command that runs the program at `path`, which was built for the processor of this program.
+/// `TESTS_RUNNER` has the words of a command before it, such as those of an emulator (`ci/aarch64.sh`).
+pub fn program(path: impl AsRef<Path>) -> Command {
+    let runner = std::env::var("TESTS_RUNNER").unwrap_or_default();
+    let mut words = runner.split_whitespace();
+    let Some(first) = words.next() else { return Command::new(path.as_ref()) };
+    let mut command = Command::new(first);
+    command.args(words).arg(path.as_ref());
+    command
+}
+
+/// Returns a command that runs this program.
+pub fn this_program() -> Command {
+    program(std::env::current_exe().expect("this binary"))
+}
+
 /// Returns a command that runs only the test `test` of the calling file, in a process of its own.
 #[track_caller]
 pub fn command(test: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().expect("this binary"));
+    let mut command = this_program();
     command.args(["--exact", &path(test), "--nocapture", "--test-threads=1"]);
     command
 }
@@ -54,7 +70,7 @@ pub fn is_repeated_alone(here: &str) -> bool {
     }
     // `PROGRAM::module::test::here`
     let test = here.split_once("::").and_then(|(_, path)| path.strip_suffix("::here")).expect("a test");
-    let mut command = Command::new(std::env::current_exe().expect("this binary"));
+    let mut command = this_program();
     command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(ALONE, "1").stdin(Stdio::null());
     let output = command.output().expect("a process");
     let said = text(&output);

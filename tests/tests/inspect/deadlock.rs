@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const TEXT: &str = "all green threads are asleep - deadlock!";
 
 fn program(case: &str) -> Command {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_deadlock"));
+    let mut program = tests::child::program(env!("CARGO_BIN_EXE_deadlock"));
     program.arg(case).env("RUST_BACKTRACE", "0").env("RUNTIME_PROCS", "2");
     program.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     program

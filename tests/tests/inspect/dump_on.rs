@@ -121,7 +121,7 @@ fn a_signal_writes_a_dump_while_all_ps_are_kept() {
 #[cfg(target_os = "linux")]
 fn waiting_for_the_signal_hides_no_deadlock() {
     let _dog = Watchdog::new();
-    let mut program = Command::new(env!("CARGO_BIN_EXE_deadlock"));
+    let mut program = child::program(env!("CARGO_BIN_EXE_deadlock"));
     program.arg("own-mutex").env("RUNTIME_DUMP", "QUIT").env("RUST_BACKTRACE", "0");
     let text = child::text(&program.output().unwrap());
     assert!(

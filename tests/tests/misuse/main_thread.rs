@@ -3,12 +3,12 @@
 #![cfg(unix)]
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Output};
+use std::process::Output;
 
-use tests::child::{stderr, text};
+use tests::child::{self, stderr, text};
 
 fn output_of(case: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_main_thread")).arg(case).output().unwrap()
+    child::program(env!("CARGO_BIN_EXE_main_thread")).arg(case).output().unwrap()
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `#[runtime::main]` and `#[runtime::test]`.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use tests::{Drops, Watchdog, child};
 /// Runs the function `name` of `tests/src/bin/attributes.rs`. Returns its exit code, and its stdout followed
 /// by its stderr.
 fn run(name: &str, variables: &[(&str, &str)]) -> (Option<i32>, String) {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_attributes"));
+    let mut program = child::program(env!("CARGO_BIN_EXE_attributes"));
     program.arg(name).env("RUST_BACKTRACE", "0").envs(variables.iter().copied()).stdin(Stdio::null());
     let output = program.output().unwrap();
     (output.status.code(), child::text(&output))
@@ -249,7 +249,7 @@ fn failed(name: &str) -> String {
 /// Runs tests of this file in a child process, where some fail. Returns the output.
 fn failed_with(args: &[&str]) -> String {
     let _dog = Watchdog::new();
-    let mut program = Command::new(std::env::current_exe().unwrap());
+    let mut program = child::this_program();
     program.args(args).env(ON_PURPOSE, "1").env("RUST_BACKTRACE", "0");
     let output = program.stdin(Stdio::null()).output().unwrap();
     let text = child::text(&output);

@@ -1,11 +1,11 @@
 //! The soak, for a few seconds; and that the soak finds each defect of `ops/broken.rs`.
 
-use std::process::{Command, Output};
+use std::process::Output;
 
-use tests::child::text;
+use tests::child::{self, text};
 
 fn soak(settings: &str) -> Output {
-    let mut soak = Command::new(env!("CARGO_BIN_EXE_soak"));
+    let mut soak = child::program(env!("CARGO_BIN_EXE_soak"));
     soak.args(settings.split(' ')).env("RUST_BACKTRACE", "0").env_remove("TESTS_ON_HANG");
     // A failing soak leaves no core file.
     #[cfg(unix)]
