@@ -60,6 +60,6 @@ pub(crate) use threads::{
     LISTS_THREADS, blocked_at, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread,
     thread_id, thread_ids, timer_slack,
 };
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) use ticks::SKEW;
 pub(crate) use ticks::{stamp, steady_ticks, ticks};

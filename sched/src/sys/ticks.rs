@@ -25,7 +25,7 @@ pub(crate) fn ticks() -> u64 {
 }
 
 /// The offset by which tests make the counter jump.
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) static SKEW: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
 /// Returns the counter's value: the virtual counter is steady by definition.
@@ -34,10 +34,21 @@ pub(crate) fn steady_ticks() -> Option<u64> {
     Some(ticks())
 }
 
-/// Returns the value of the virtual counter.
+/// Returns the counter's value.
 #[cfg(target_arch = "aarch64")]
 #[inline]
 pub(crate) fn ticks() -> u64 {
+    let ticks = counter();
+    #[cfg(test)]
+    let ticks = ticks.wrapping_add(SKEW.load(std::sync::atomic::Ordering::Relaxed));
+    ticks
+}
+
+/// Returns the value of the virtual counter. Its frequency is not read from `cntfrq_el0`, which firmware may
+/// set wrongly: the gate and the flight recorder measure it by the clock.
+#[cfg(target_arch = "aarch64")]
+#[inline]
+fn counter() -> u64 {
     let ticks: u64;
     // SAFETY: the instruction reads a counter that every 64-bit Arm system lets programs read.
     unsafe {
@@ -71,7 +82,7 @@ pub(crate) fn stamp() -> u64 {
         return unsafe { std::arch::x86_64::_rdtsc() };
     }
     #[cfg(target_arch = "aarch64")]
-    return ticks();
+    return counter();
     #[allow(unreachable_code, reason = "some processors return above")]
     timers::clock::now()
 }
