@@ -10,14 +10,14 @@ pub(crate) mod binding;
 #[cfg(all(
     target_os = "linux",
     target_env = "gnu",
-    target_arch = "x86_64",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
     not(any(miri, tsan, asan, target_feature = "crt-static"))
 ))]
 pub(crate) mod bounds;
 #[cfg(not(all(
     target_os = "linux",
     target_env = "gnu",
-    target_arch = "x86_64",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
     not(any(miri, tsan, asan, target_feature = "crt-static"))
 )))]
 #[path = "m/no_bounds.rs"]

@@ -37,13 +37,18 @@
 
 #![allow(unsafe_code)]
 
-#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(any(miri, tsan, asan))))]
+#[cfg(all(
+    target_os = "linux",
+    target_env = "gnu",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(any(miri, tsan, asan))
+))]
 #[path = "tls/glibc.rs"]
 mod block;
 #[cfg(not(all(
     target_os = "linux",
     target_env = "gnu",
-    target_arch = "x86_64",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
     not(any(miri, tsan, asan))
 )))]
 #[path = "tls/absent.rs"]

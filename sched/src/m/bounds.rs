@@ -3,7 +3,7 @@
 //! Code that recurses deeply asks libc for the bounds of its thread's stack: `stacker`, and with it parsers.
 //! In a closure with thread-locals of its own that thread is the green thread, of which libc knows no stack.
 //! So this file has the function in the place of libc's, and passes all other questions on. (Linux with glibc
-//! on x86-64, where such closures exist.)
+//! on x86-64 and 64-bit Arm, where such closures exist.)
 //!
 //! Rejected: *to write the bounds into libc's record of the thread*. libc also asks the kernel for the
 //! thread's processors, by a number that no thread has.

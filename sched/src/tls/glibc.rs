@@ -1,56 +1,27 @@
-//! Blocks of glibc on x86-64: how they are made, entered, ended and renewed.
+//! Blocks of glibc: how they are made, entered, ended and renewed. What differs between processors is in a
+//! file for each of them.
 
+#[cfg_attr(target_arch = "x86_64", path = "x86_64.rs")]
+#[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]
+mod arch;
 mod layout;
 mod libraries;
+mod robust;
 mod symbols;
 mod try_out;
 
 use std::alloc::handle_alloc_error;
-use std::arch::asm;
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::io;
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
+use arch::{base, set_base};
 use layout::Layout;
 use libraries::Libraries;
 use netpoll::raw::call;
-
-/// Returns the base of this thread. A function that is never inlined, as is everything that runs under
-/// another base: the compiler may keep what it knows of one block otherwise.
-#[inline(always)]
-fn base() -> usize {
-    let base;
-    // SAFETY: the first word of each block is its base, by the ABI of x86-64.
-    unsafe { asm!("mov {}, fs:[0]", out(reg) base, options(nostack, preserves_flags, readonly)) };
-    base
-}
-
-/// True if the kernel lets programs set the base by an instruction. It is a system call otherwise, which
-/// takes ten times as long.
-static BY_INSTRUCTION: AtomicBool = AtomicBool::new(false);
-
-/// Sets the base of this thread.
-///
-/// # Safety
-/// `base` is that of a block, which no other thread uses until this thread leaves it.
-#[inline(always)]
-unsafe fn set_base(base: usize) {
-    // Relaxed: both ways do the same.
-    if BY_INSTRUCTION.load(Ordering::Relaxed) {
-        // SAFETY: this contract; and the kernel allows the instruction. The compiler moves no access of
-        // memory over it.
-        unsafe { asm!("wrfsbase {}", in(reg) base, options(nostack, preserves_flags)) };
-    } else {
-        // SAFETY: this contract. The call fails for no address of a block, and `check` has tried it.
-        unsafe { call!(libc::SYS_arch_prctl, ARCH_SET_FS, base) };
-    }
-}
-
-/// The kernel's number for "set the base", which `libc` does not have.
-const ARCH_SET_FS: usize = 0x1002;
 
 thread_local! {
     /// The base of the M that runs the block; 0 in the block of an OS thread.
@@ -440,15 +411,14 @@ fn next_tid() -> u32 {
 mod tests {
     use super::*;
 
-    /// Both ways to set the base serve, whichever this kernel has.
-    #[test]
-    fn blocks_work_with_either_way_to_set_the_base() {
-        // Any thread-local of this crate does: no M runs here.
+    /// Calls `check` with a thread-local of this crate: no M runs in these tests, so that any one does.
+    pub(super) fn check_with_any_thread_local() {
         check(|| HOME.with(|home| ptr::from_ref(home).expose_provenance())).unwrap();
-        let found = BY_INSTRUCTION.load(Ordering::Relaxed);
-        for by_instruction in [false, found] {
-            BY_INSTRUCTION.store(by_instruction, Ordering::Relaxed);
-            on_a_thread(try_out::all).unwrap();
-        }
+    }
+
+    #[test]
+    fn blocks_work() {
+        check_with_any_thread_local();
+        on_a_thread(try_out::all).unwrap();
     }
 }

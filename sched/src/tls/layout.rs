@@ -6,13 +6,9 @@ use std::mem::transmute;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use netpoll::raw::call;
-
 use super::libraries::{Image, Libraries};
 use super::symbols::{field, file_that_defines, size, symbol};
-use super::{
-    ARCH_SET_FS, BY_INSTRUCTION, base, next_tid, offset_of_home, out_of_memory, read, set_base, write,
-};
+use super::{arch, base, next_tid, offset_of_home, out_of_memory, read, robust, set_base, write};
 
 /// How many keys a table of keys has, and how many tables a block may have.
 const TABLE: usize = 32;
@@ -25,8 +21,8 @@ pub(super) struct Layout {
     make: unsafe extern "C" fn(*mut c_void) -> *mut c_void,
     /// Ends a block, and leaves its memory alone.
     end: unsafe extern "C" fn(*mut c_void, bool),
-    /// How many bytes a block has, and how many of them lie at its base and above.
-    bytes: usize,
+    /// How many bytes a block has below its base, and at its base and above.
+    below: usize,
     above: usize,
     /// The base is a multiple of this.
     align: usize,
@@ -34,6 +30,8 @@ pub(super) struct Layout {
     call_destructors: unsafe extern "C" fn(),
     /// The sequence number and the destructor of each key.
     keys: *const [usize; 2],
+    /// The record of the thread, and fields of it.
+    pub(super) record: isize,
     list: isize,
     tid: isize,
     specific: isize,
@@ -61,25 +59,19 @@ unsafe impl Sync for Layout {}
 impl Layout {
     /// Finds everything. *Runs on: an OS thread that is not the first one.*
     pub(super) fn find(current: fn() -> usize) -> Result<Layout, String> {
-        const FSGSBASE: u64 = 1 << 1;
-        // SAFETY: `getauxval` reads what the kernel has left at the start of the process.
-        let by_instruction = unsafe { libc::getauxval(libc::AT_HWCAP2) } & FSGSBASE != 0;
-        BY_INSTRUCTION.store(by_instruction, Ordering::Relaxed);
-        // A sandbox may refuse the call.
-        // SAFETY: the base stays what it is.
-        if !by_instruction && unsafe { call!(libc::SYS_arch_prctl, ARCH_SET_FS, base()) } != 0 {
-            return Err(
-                "neither the processor nor the kernel lets the program set the base of thread-locals".into(),
-            );
-        }
+        arch::find_way_to_set_base()?;
         let own = base();
-        let (mut robust, mut length) = (0_usize, 0_usize);
-        // SAFETY: the kernel writes these two words.
-        let asked = unsafe { call!(libc::SYS_get_robust_list, 0, &raw mut robust, &raw mut length) };
-        let robust_offset = robust.wrapping_sub(own).cast_signed();
-        if asked != 0 || !(0..8192).contains(&robust_offset) {
-            return Err("the list of robust locks of a thread is not in its block".into());
+        let record_bytes = size(c"_thread_db_sizeof_pthread")?;
+        let record = arch::start_of_record(record_bytes);
+        let address_of_record = own.wrapping_add_signed(record);
+        // SAFETY: the call has no requirements.
+        if address_of_record != unsafe { libc::pthread_self() } as usize {
+            return Err("the record of a thread is not where it is known to be in its block".into());
         }
+        if record + field(c"_thread_db_pthread_dtvp")? != arch::VECTOR {
+            return Err("the vector of thread-locals is not where it is known to be in a block".into());
+        }
+        let robust = record + robust::offset(address_of_record, record_bytes)?;
         let libraries = Libraries::search()?;
         let of_libc = libraries.of_libc;
         let of_libc = of_libc.ok_or("the thread-locals of libc are not in the block")?;
@@ -90,6 +82,7 @@ impl Layout {
                 c"_dl_get_tls_static_info",
             )?)(&raw mut bytes, &raw mut align);
         }
+        let (below, above) = arch::extent(bytes, record_bytes);
         let (resp, rseq) = (symbol(c"__resp")?, symbol(c"__rseq_offset").ok());
         let dlerror = symbol(c"__libc_dlerror_result").ok();
         // SAFETY: the names are functions with these signatures, and words, in every glibc that has them.
@@ -101,17 +94,18 @@ impl Layout {
                 end: transmute::<usize, unsafe extern "C" fn(*mut c_void, bool)>(symbol(
                     c"_dl_deallocate_tls",
                 )?),
-                bytes,
-                above: size(c"_thread_db_sizeof_pthread")?,
+                below,
+                above,
                 align,
                 init_ctype: transmute::<usize, unsafe extern "C" fn()>(symbol(c"__ctype_init")?),
                 call_destructors: transmute::<usize, unsafe extern "C" fn()>(symbol(c"__call_tls_dtors")?),
                 keys: ptr::with_exposed_provenance(symbol(c"__pthread_keys")?),
-                list: field(c"_thread_db_pthread_list")?,
-                tid: field(c"_thread_db_pthread_tid")?,
-                specific: field(c"_thread_db_pthread_specific")?,
-                robust: robust_offset,
-                futex_offset: read(robust, 8),
+                record,
+                list: record + field(c"_thread_db_pthread_list")?,
+                tid: record + field(c"_thread_db_pthread_tid")?,
+                specific: record + field(c"_thread_db_pthread_specific")?,
+                robust,
+                futex_offset: read(own, robust + 8),
                 resp: resp.wrapping_sub(own).cast_signed(),
                 res: read(resp, 0).wrapping_sub(own).cast_signed(),
                 close_res: transmute::<usize, unsafe extern "C" fn(*mut c_void)>(symbol(c"__res_nclose")?),
@@ -123,15 +117,15 @@ impl Layout {
                 malloc: [0; 2],
             }
         };
-        let sizes = [layout.bytes, layout.above, layout.align];
-        if layout.above >= layout.bytes || layout.bytes > 1 << 20 || !(16..=4096).contains(&layout.align) {
+        let sizes = [below, above, align];
+        if below == 0 || above == 0 || below + above > 1 << 20 || !(16..=4096).contains(&align) {
             return Err(format!("blocks have strange sizes: {sizes:?}"));
         }
-        let static_block = -(layout.bytes.cast_signed())..0_isize;
-        if !static_block.contains(&layout.current) || !static_block.contains(&layout.home) {
+        let images = arch::images((below, above));
+        if !images.contains(&layout.current) || !images.contains(&layout.home) {
             return Err("the runtime is in a library that was opened later, so its thread-locals are not in the block".into());
         }
-        if !(0..8192).contains(&layout.res) {
+        if !(0..8192).contains(&(layout.res - record)) {
             return Err("the record of a thread has no state of the resolver".into());
         }
         if !libraries.has(layout.home) || !libraries.has(layout.current) || !of_libc.has(layout.errno) {
@@ -177,7 +171,7 @@ impl Layout {
     /// Returns how much memory a block needs that ends with a page.
     pub(super) fn bytes(&self) -> usize {
         // The base is aligned, and the rest lies below it.
-        (self.above.next_multiple_of(self.align) + self.bytes - self.above).next_multiple_of(16)
+        (self.above.next_multiple_of(self.align) + self.below).next_multiple_of(16)
     }
 
     /// Makes a block as of a new thread. Returns its base.
@@ -196,17 +190,9 @@ impl Layout {
             out_of_memory();
         }
         let own = base();
-        // SAFETY: these are fields of the record, which only this thread knows. The fixed ones are part of
-        // the ABI of x86-64, or known to compilers. They are the base itself, the record, the word that says
-        // whether there are threads, and the guards of stacks and pointers. That word has 32 bits, and lies
-        // beside one that is zero.
+        // SAFETY: these are fields of the record, which only this thread knows.
         unsafe {
-            write(block, 0, block);
-            write(block, 0x10, block);
-            write(block, 0x18, 1);
-            for copied in [0x28, 0x30, 0x48] {
-                write(block, copied, read(own, copied));
-            }
+            arch::write_header(block, own, self.record);
             // A list of its own: the block is in no list of glibc's.
             for link in [self.list, self.list + 8] {
                 write(block, link, block.wrapping_add_signed(self.list));
@@ -277,10 +263,10 @@ impl Layout {
     /// # Safety
     /// The block is new.
     pub(super) unsafe fn generation(&self, block: usize) -> Option<usize> {
-        // SAFETY: the second word leads to a vector with its length before it. It has the number, then for
+        // SAFETY: a word of the block leads to a vector with its length before it. It has the number, then for
         // each module its thread-locals, which are -1 if they do not exist yet, and what to free.
         unsafe {
-            let vector = ptr::with_exposed_provenance::<[usize; 2]>(read(block, 8));
+            let vector = ptr::with_exposed_provenance::<[usize; 2]>(read(block, arch::VECTOR));
             let length = (*vector.sub(1))[0];
             let all_made = (1..=length).all(|module| (*vector.add(module))[0] != usize::MAX);
             all_made.then_some((*vector)[0])
@@ -296,7 +282,7 @@ impl Layout {
     pub(super) unsafe fn has_dynamic(&self, block: usize, generation: Option<usize>) -> bool {
         // SAFETY: as above. libc writes the number before it makes thread-locals of another module.
         unsafe {
-            let vector = ptr::with_exposed_provenance::<[usize; 2]>(read(block, 8));
+            let vector = ptr::with_exposed_provenance::<[usize; 2]>(read(block, arch::VECTOR));
             match generation {
                 Some(generation) => generation != (*vector)[0],
                 None => (1..=(*vector.sub(1))[0]).any(|module| {

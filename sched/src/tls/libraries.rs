@@ -18,6 +18,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use super::arch;
 use super::symbols::{field, size, symbol};
 
 /// The thread-locals of a library.
@@ -203,7 +204,7 @@ struct Slots {
     slot_bytes: usize,
     generation: isize,
     library: isize,
-    /// Where a library has the distance of its thread-locals below the base.
+    /// Where a library has the distance of its thread-locals from the base.
     distance: isize,
 }
 
@@ -277,7 +278,7 @@ impl Slots {
         match load(slot.wrapping_add_signed(self.library)) {
             0 => None,
             library => match load(library.wrapping_add_signed(self.distance)).cast_signed() {
-                distance @ 1.. => Some(-distance),
+                distance @ 1.. => Some(arch::offset_of_image(distance)),
                 _ => None,
             },
         }

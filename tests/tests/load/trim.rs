@@ -63,7 +63,7 @@ fn falls_back(what: &str, before: usize, peak: usize) {
 #[test]
 fn the_memory_of_a_burst_is_returned() {
     let mut modes = vec![("", ThreadLocals::OfOsThread)];
-    if cfg!(all(target_arch = "x86_64", target_env = "gnu")) {
+    if cfg!(all(any(target_arch = "x86_64", target_arch = "aarch64"), target_env = "gnu")) {
         // The thread-locals of a green thread lie on its stack.
         modes.push(("with its thread-locals", ThreadLocals::OfGreenThread));
     }

@@ -1,6 +1,11 @@
 //! Thread-locals of its own for each closure: what a closure keeps of "its thread" over parks, on whatever OS
 //! thread it goes on.
-#![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(asan)))]
+#![cfg(all(
+    target_os = "linux",
+    target_env = "gnu",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(asan)
+))]
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;

@@ -1,6 +1,11 @@
 //! Thread-locals of its own for each closure: libraries that are opened while the runtime works, with a place
 //! in every block.
-#![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(asan)))]
+#![cfg(all(
+    target_os = "linux",
+    target_env = "gnu",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(asan)
+))]
 
 use std::ffi::CString;
 use std::process::Command;

@@ -1,5 +1,5 @@
 //! Closures with thread-locals of their own: a caught call does not bind them to their OS thread.
-#![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+#![cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
 use std::collections::HashSet;
 use std::io::{Error, Read, Write};

@@ -1,6 +1,6 @@
 //! Crates that keep what belongs to a thread, in closures with thread-locals of their own. `LOCALS=os` gives
 //! the closures those of the OS thread instead: most tests then fail, and some with undefined behaviour.
-#![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+#![cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;

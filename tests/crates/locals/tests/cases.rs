@@ -1,6 +1,6 @@
 //! One test for each thing that is unsound or wrong in a closure that parks, where thread-locals belong to
 //! the OS thread.
-#![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+#![cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

@@ -1,5 +1,5 @@
 //! An allocator with a store for each thread, wrapped: green threads use the stores of the OS threads.
-#![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+#![cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
 use locals::{in_many, on_all, park};
 use runtime::alloc::OfOsThread;

@@ -1,5 +1,5 @@
 //! `tracing-subscriber` knows 4,096 threads: how more green threads than that are in spans.
-#![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+#![cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
 use locals::{in_many, park};
 use runtime::tracing::{Following, OfOsThread};
