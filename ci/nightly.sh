@@ -50,6 +50,7 @@ computing() {
     step "$CARGO_TARGET_DIR" ci/lint.sh --each
     step "$CARGO_TARGET_DIR" ci/features.sh --optimised
     step "$CARGO_TARGET_DIR" ci/lto.sh
+    step "$CARGO_TARGET_DIR" ci/aarch64.sh --all
     step "$CARGO_TARGET_DIR" ci/glibc.sh
     step "$CARGO_TARGET_DIR" ci/deny.sh --advisories
     step "$CARGO_TARGET_DIR" ci/semver.sh

@@ -26,7 +26,7 @@
 //! });
 //! ```
 //!
-//! **On x86-64, set [`ThreadLocals::OfGreenThread`](crate::ThreadLocals::OfGreenThread) with it**
+//! **Set [`ThreadLocals::OfGreenThread`](crate::ThreadLocals::OfGreenThread) with it**
 //! (`#[runtime::main(thread_locals = ..)]`). Then a caught call is not bound to its OS thread, and channels
 //! of std work between all green threads: see [below](#with-thread-locals-of-its-own). Without it the usual
 //! pool of workers, which has an `mpsc::Receiver` behind a `Mutex` of std's, [may wait for

@@ -55,8 +55,8 @@
 //! on. What the lists above call unsound because of thread-locals is sound then for closures, inlined or not:
 //! no other code uses the block. What `std::thread::current()` returns belongs to the green thread as well.
 //!
-//! - *Needs*: Linux on x86-64 with glibc, linked dynamically. [`build`](crate::Builder::build) tries out each
-//!   use of such blocks, and returns `Unsupported` with the reason if one fails: see the
+//! - *Needs*: Linux with glibc on x86-64 or AArch64, linked dynamically. [`build`](crate::Builder::build)
+//!   tries out each use of such blocks, and returns `Unsupported` with the reason if one fails: see the
 //!   [table](#where-thread-locals-of-its-own-exist).
 //! - *Costs* on an AMD EPYC. Each stack has about 4.4 KB more memory, which is returned with the stack. A
 //!   switch takes 25 ns more: one write of the base. It takes 40 ns more, for two writes, where no green
@@ -92,14 +92,15 @@
 //! | system | |
 //! | --- | --- |
 //! | Linux, x86-64, glibc 2.36, 2.41, 2.43 | the tests were run |
+//! | Linux, AArch64, glibc 2.36 | the tests were run under qemu, not on such a processor |
 //! | glibc 2.31 | refused: it does not say where in a block its fields are |
 //! | other versions of glibc | not run; `build` tries each use, and refuses what differs |
-//! | a kernel without `FSGSBASE` (before Linux 5.9, some sandboxes) | the base is set by a system call, 200 to 300 ns each; the uses were tried so |
+//! | x86-64, a kernel without `FSGSBASE` (before Linux 5.9, some sandboxes) | the base is set by a system call, 200 to 300 ns each; the uses were tried so |
 //! | statically linked glibc, musl | refused: the functions that make a block cannot be looked up |
-//! | AArch64, other processors, other systems | refused |
+//! | other processors, other systems | refused |
 //! | AddressSanitizer, ThreadSanitizer, Miri | refused: they keep thread-locals of their own |
 //! | another `malloc` in the place of libc's (`LD_PRELOAD`, Valgrind) | refused: what it keeps for a thread is not known |
-//! | a seccomp filter | needs `rt_sigaction` when the first runtime is built, and without `FSGSBASE` `arch_prctl` |
+//! | a seccomp filter | needs `rt_sigaction` when the first runtime is built, and without `FSGSBASE` on x86-64 `arch_prctl` |
 //!
 //! # Contexts that follow
 //!

@@ -1,8 +1,11 @@
 //! Blocks of glibc: how they are made, entered, ended and renewed. What differs between processors is in a
 //! file for each of them.
 
-#[cfg_attr(target_arch = "x86_64", path = "x86_64.rs")]
-#[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]
+#[cfg(target_arch = "aarch64")]
+#[path = "aarch64.rs"]
+mod arch;
+#[cfg(target_arch = "x86_64")]
+#[path = "x86_64.rs"]
 mod arch;
 mod layout;
 mod libraries;

@@ -263,8 +263,8 @@ impl Layout {
     /// # Safety
     /// The block is new.
     pub(super) unsafe fn generation(&self, block: usize) -> Option<usize> {
-        // SAFETY: a word of the block leads to a vector with its length before it. It has the number, then for
-        // each module its thread-locals, which are -1 if they do not exist yet, and what to free.
+        // SAFETY: a word of the block leads to a vector with its length before it. It has the number, then
+        // for each module its thread-locals, which are -1 if they do not exist yet, and what to free.
         unsafe {
             let vector = ptr::with_exposed_provenance::<[usize; 2]>(read(block, arch::VECTOR));
             let length = (*vector.sub(1))[0];

@@ -32,7 +32,8 @@ impl Library {
              long count(void) {{ return ++counted; }}"
         );
         std::fs::write(&source, text).unwrap();
-        let mut cc = Command::new("cc");
+        // A compiler for the processor of this program.
+        let mut cc = Command::new(std::env::var("TESTS_CC").unwrap_or("cc".into()));
         cc.args(["-O1", "-shared", "-fPIC", "-ftls-model=initial-exec", "-o"]).arg(&library).arg(&source);
         assert!(cc.status().unwrap().success());
         CString::new(library.to_str().unwrap()).unwrap()

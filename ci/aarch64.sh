@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Runs tests and examples that are built for 64-bit Arm, under qemu-user, an emulator. It prints which tests it leaves out, and why. An
+# emulator on x86-64 keeps the order of memory accesses of x86-64, so the script finds no mistake in an ordering. Needs cargo-nextest, and
+# qemu-user with a cross compiler, which ci/setup.sh installs.
+# Usage: ci/aarch64.sh [--all]   (a sample; --all: also the other test programs and examples, in ci/nightly.sh)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=aarch64-unknown-linux-gnu
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
+# For the children of tests, and the libraries that tests compile (tests/src/child.rs).
+export TESTS_RUNNER=$CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER TESTS_CC=aarch64-linux-gnu-gcc
+
+for program in qemu-aarch64 aarch64-linux-gnu-gcc; do
+    command -v "$program" >/dev/null || { echo "ci/aarch64.sh: $program is missing, ci/setup.sh installs it" >&2; exit 1; }
+done
+rustup --quiet target add "$target"
+
+# Tests that fail because of the emulator: their names and the reason.
+left_out=(
+    "a_child_of_fork_goes_on: a forked child of qemu with several threads cannot start another one"
+    "blocks_end_with_their_runtime: the memory of the process is that of qemu, which keeps some for each OS thread"
+    "release_gives_pages_back_and_leaves_guards: qemu has no mincore for memory without access"
+    "scarce_address_space_gives_smaller_slabs_and_then_an_error: qemu does not limit address space"
+)
+filter="all()"
+for line in "${left_out[@]}"; do
+    name=${line%%:*}
+    grep -rqE "fn $name\(" --include='*.rs' sched runtime tests || { echo "ci/aarch64.sh: no such test: $name" >&2; exit 1; }
+    echo "left out: $line"
+    filter+=" - test(/(^|::)$name\$/)"
+done
+
+# run ARGUMENT ..: runs the tests of packages and programs.
+run() {
+    echo "+ tests: $*"
+    cargo nextest run --locked --target "$target" -E "$filter" "$@"
+}
+
+# example NAME [ARGUMENT ..]: runs an example to its end.
+example() {
+    echo "+ example $*"
+    # shellcheck disable=SC2086
+    $TESTS_RUNNER "${CARGO_TARGET_DIR:-target}/$target/debug/examples/$1" "${@:2}"
+}
+
+run -p monochrome-netpoll -p monochrome-sched -p monochrome-sysmon --lib
+run -p tests --test thread own_locals pin:: park:: spawn::
+cargo build --quiet --locked --target "$target" --example hello --example timers
+example hello
+RUNTIME_THREAD_LOCALS=green example hello
+example timers 1000 --rounds 1
+[ "${1:-}" = --all ] || exit 0
+
+run -p monochrome-timers -p monochrome --lib
+for program in thread channel sync time; do
+    run -p tests --test "$program"
+done
+echo "+ thread-locals of green threads as the setting of all tests of green threads"
+RUNTIME_THREAD_LOCALS=green run -p tests --test thread
+# Those of features, and those whose crates test nothing about this processor, are left out. timers and tour get small sizes.
+examples=(raft $(cd examples && ls ./*.rs | sed -e 's,^\./,,' -e 's,\.rs$,,' | grep -vxE 'hyper|inside|spans|timers|tls|tour|websocket'))
+cargo build --quiet --locked --target "$target" --example tour "${examples[@]/#/--example=}"
+for name in "${examples[@]}"; do
+    example "$name"
+done
+example tour sched --sleepers 2000
