@@ -10,7 +10,7 @@
 use std::arch::asm;
 use std::ops::Range;
 
-use super::{read, write};
+use super::words::{read, write};
 
 /// Where a block has the pointer to the vector of its images: the first word.
 pub(super) const VECTOR: isize = 0;

@@ -12,6 +12,7 @@ mod libraries;
 mod robust;
 mod symbols;
 mod try_out;
+mod words;
 
 use std::alloc::handle_alloc_error;
 use std::cell::Cell;
@@ -25,6 +26,7 @@ use arch::{base, set_base};
 use layout::Layout;
 use libraries::Libraries;
 use netpoll::raw::call;
+use words::{read, write};
 
 thread_local! {
     /// The base of the M that runs the block; 0 in the block of an OS thread.
@@ -334,22 +336,6 @@ impl Block {
 #[inline(never)]
 fn apart<R>(f: impl FnOnce() -> R) -> R {
     f()
-}
-
-/// # Safety
-/// The word lies in the block of `base`, and no other thread uses it.
-#[inline(always)]
-unsafe fn write(base: usize, offset: isize, value: usize) {
-    // SAFETY: this contract.
-    unsafe { ptr::with_exposed_provenance_mut::<usize>(base.wrapping_add_signed(offset)).write(value) };
-}
-
-/// # Safety
-/// As for `write`.
-#[inline(always)]
-unsafe fn read(base: usize, offset: isize) -> usize {
-    // SAFETY: this contract.
-    unsafe { ptr::with_exposed_provenance::<usize>(base.wrapping_add_signed(offset)).read() }
 }
 
 /// The signal by which glibc has all threads change their user.

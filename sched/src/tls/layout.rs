@@ -6,9 +6,11 @@ use std::mem::transmute;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::arch::{base, set_base};
 use super::libraries::{Image, Libraries};
 use super::symbols::{field, file_that_defines, size, symbol};
-use super::{arch, base, next_tid, offset_of_home, out_of_memory, read, robust, set_base, write};
+use super::words::{read, write};
+use super::{arch, next_tid, offset_of_home, out_of_memory, robust};
 
 /// How many keys a table of keys has, and how many tables a block may have.
 const TABLE: usize = 32;

@@ -2,7 +2,7 @@
 
 use netpoll::raw::call;
 
-use super::read;
+use super::words::read;
 
 /// How far into the record the list may be.
 const BYTES: isize = 8192;

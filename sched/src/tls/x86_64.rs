@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use netpoll::raw::call;
 
-use super::{read, write};
+use super::words::{read, write};
 
 /// Where a block has the pointer to the vector of its images: the second word.
 pub(super) const VECTOR: isize = 8;
