@@ -4,10 +4,7 @@
 
 use std::ffi::c_int;
 
-pub(crate) type OfOther = fn(usize) -> Option<Answer>;
-pub(crate) type Answer = Result<(usize, usize), c_int>;
-
-pub fn set_of_other(_ask: OfOther) {}
+pub fn set_of_other<Thread>(_ask: fn(Thread) -> Option<Result<(usize, usize), c_int>>) {}
 
 pub fn own_stack() -> Option<(usize, usize)> {
     None

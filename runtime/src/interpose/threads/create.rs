@@ -161,6 +161,8 @@ struct Ends(Reference);
 
 impl After for Ends {
     fn ended(self, _panicked: bool) {
+        // A joiner may free the record from here on.
+        set_own(ptr::null());
         self.0.end();
         count_end();
     }
@@ -185,7 +187,7 @@ pub(super) fn wait_for_all() {
 
 /// Never inlined, as `own`: the caller may be on another OS thread at each call.
 #[inline(never)]
-fn set_own(record: &Record) {
+fn set_own(record: *const Record) {
     OWN.set(record);
 }
 

@@ -10,11 +10,16 @@ pub fn run(file: &str, program: &str, threads: &str) -> Output {
     // One program at a time: beside 10,000 OS threads, others are late, and take more OS threads.
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    run_with(&[("RUNTIME_THREADS", threads)], file, program)
+}
+
+/// Runs a program with these variables of the environment.
+pub fn run_with(variables: &[(&str, &str)], file: &str, program: &str) -> Output {
     let start = Instant::now();
     let mut command = Command::new("timeout");
     command.args(["-s", "ABRT", "100", file, program]);
-    let output = command.env("RUNTIME_THREADS", threads).output().unwrap();
-    assert!(start.elapsed() < Duration::from_secs(95), "{program} hangs with {threads} threads: {output:?}");
+    let output = command.envs(variables.iter().copied()).output().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(95), "{program} hangs with {variables:?}: {output:?}");
     output
 }
 

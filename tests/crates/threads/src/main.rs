@@ -28,6 +28,8 @@ fn main() {
         "sleepers" => sleepers::sleep(),
         "nested" => sleepers::nest(),
         "waits" => waits::run(),
+        "yields" => sleepers::yields(),
+        "many" => sleepers::many(),
         _ => panic!("no program {program:?}"),
     }
 }

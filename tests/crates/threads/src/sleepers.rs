@@ -1,6 +1,7 @@
 //! Many threads.
 
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ pub fn sleep() {
     thread::sleep(Duration::from_millis(100));
     crate::report_os_threads();
     let main = ALL_RUN.wait().is_leader();
-    let leaders = threads.into_iter().filter(|_| true).map(|thread| thread.join().unwrap());
+    let leaders = threads.into_iter().map(|thread| thread.join().unwrap());
     println!("leaders: {}", usize::from(main) + leaders.map(usize::from).sum::<usize>());
 }
 
@@ -37,4 +38,45 @@ pub fn nest() {
     println!("leaves: {}", tree(5));
     let detached = thread::spawn(|| drop(thread::spawn(|| thread::sleep(Duration::from_millis(1)))));
     println!("{:?}", detached.join());
+}
+
+/// Threads that take turns by `yield_now` alone.
+pub fn yields() {
+    static TURN: AtomicUsize = AtomicUsize::new(0);
+    let take_turns = |mine| {
+        for _ in 0..50 {
+            while TURN.load(SeqCst) % 3 != mine {
+                thread::yield_now();
+            }
+            TURN.fetch_add(1, SeqCst);
+        }
+    };
+    let threads: Vec<_> = (0..3).map(|mine| thread::spawn(move || take_turns(mine))).collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    println!("turns: {}", TURN.load(SeqCst));
+}
+
+/// Threads that end, joined and detached ones, leave no memory behind.
+pub fn many() {
+    let pages = || -> usize {
+        let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+        statm.split(' ').nth(1).unwrap().parse().unwrap()
+    };
+    static ENDED: AtomicUsize = AtomicUsize::new(0);
+    let some = |threads: usize| {
+        ENDED.store(0, SeqCst);
+        for _ in 0..threads {
+            let count = || _ = ENDED.fetch_add(1, SeqCst);
+            thread::Builder::new().name("one of many".into()).spawn(count).unwrap().join().unwrap();
+            drop(thread::spawn(count));
+        }
+        while ENDED.load(SeqCst) < 2 * threads {
+            thread::yield_now();
+        }
+    };
+    some(2_000);
+    let before = pages();
+    some(20_000);
+    // A record of each would take a thousand pages.
+    println!("more pages: {}", if pages() < before + 500 { "few" } else { "many" });
 }

@@ -29,6 +29,20 @@ fn threads_start_threads() {
 }
 
 #[test]
+fn threads_leave_no_memory_behind() {
+    prints("many", "more pages: few\n");
+}
+
+/// On one P and without sysmon, only the yield lets the others run.
+#[test]
+fn threads_yield() {
+    let one = [("RUNTIME_PROCS", "1"), ("RUNTIME_SYSMON", "off")];
+    let output = threads::run_with(&one, OF_STD, "yields");
+    assert_eq!(text(&output.stdout), "turns: 150\n", "{output:?}");
+    prints("yields", "turns: 150\n");
+}
+
+#[test]
 fn waits_of_std() {
     let expected = "mutex: 5000\ncondvar: 2000\ncondvar with a time-out: true\nrwlock: 1000\nbarrier: 20\n\
         once: 3\nchannels: 998000\na channel with a time-out: [Err(Timeout), Err(Disconnected)]\npark: 1000\nscope: 11\n";
