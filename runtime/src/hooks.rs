@@ -119,6 +119,10 @@ pub mod functions {
             };
             pub use crate::interpose::threads::create::{create, exit};
             pub use crate::interpose::threads::join::{clock_join, detach, join, timed_join, try_join};
+            pub use crate::interpose::threads::locks::condition::{
+                broadcast, clock_wait, destroy, signal, timed_wait, wait,
+            };
+            pub use crate::interpose::threads::locks::mutex::{clock_lock, lock, timed_lock, unlock};
             pub use crate::interpose::threads::names::{current, get_name, set_name};
             pub use crate::interpose::threads::start::of_libc;
             pub use crate::interpose::threads::yields::sched_yield;
@@ -235,6 +239,12 @@ macro_rules! __with_threads {
             __libc_start_main = $crate::hooks::functions::interposed::threads::of_libc;
             pthread_cancel = $crate::hooks::functions::interposed::threads::cancel;
             pthread_clockjoin_np = $crate::hooks::functions::interposed::threads::clock_join;
+            pthread_cond_broadcast = $crate::hooks::functions::interposed::threads::broadcast;
+            pthread_cond_clockwait = $crate::hooks::functions::interposed::threads::clock_wait;
+            pthread_cond_destroy = $crate::hooks::functions::interposed::threads::destroy;
+            pthread_cond_signal = $crate::hooks::functions::interposed::threads::signal;
+            pthread_cond_timedwait = $crate::hooks::functions::interposed::threads::timed_wait;
+            pthread_cond_wait = $crate::hooks::functions::interposed::threads::wait;
             pthread_create = $crate::hooks::functions::interposed::threads::create;
             pthread_detach = $crate::hooks::functions::interposed::threads::detach;
             pthread_exit = $crate::hooks::functions::interposed::threads::exit;
@@ -244,6 +254,10 @@ macro_rules! __with_threads {
             pthread_getschedparam = $crate::hooks::functions::interposed::threads::policy;
             pthread_join = $crate::hooks::functions::interposed::threads::join;
             pthread_kill = $crate::hooks::functions::interposed::threads::kill;
+            pthread_mutex_clocklock = $crate::hooks::functions::interposed::threads::clock_lock;
+            pthread_mutex_lock = $crate::hooks::functions::interposed::threads::lock;
+            pthread_mutex_timedlock = $crate::hooks::functions::interposed::threads::timed_lock;
+            pthread_mutex_unlock = $crate::hooks::functions::interposed::threads::unlock;
             pthread_self = $crate::hooks::functions::interposed::threads::current;
             pthread_setaffinity_np = $crate::hooks::functions::interposed::threads::set_affinity;
             pthread_setname_np = $crate::hooks::functions::interposed::threads::set_name;

@@ -103,6 +103,8 @@
 //! | `pthread_getaffinity_np` | all processors of the process |
 //! | `pthread_setaffinity_np` | these; a set without one of them is `ENOTSUP` |
 //! | `pthread_getcpuclockid` | `ENOENT` |
+//! | `pthread_mutex_lock` `pthread_mutex_timedlock` `pthread_mutex_clocklock` | [parks](#locks-of-c) |
+//! | `pthread_cond_wait` `pthread_cond_timedwait` `pthread_cond_clockwait` | [parks](#locks-of-c) |
 //! | `sched_yield` | lets other green threads run |
 //! | `__libc_start_main` | runs `main` as a green thread |
 //!
@@ -113,6 +115,14 @@
 //!   code 0.
 //! - A new thread has the name of the thread that starts it, as with OS threads, but dumps do not show that.
 //!   Dumps show 255 names of one thread one after the other, and then the last of these.
+//!
+//! ## Locks of C
+//!
+//! Mutexes and condition variables of pthread park a green thread, and wake green threads and OS threads
+//! alike. So do those of C++. They are glibc's types, also initialised statically, of the kinds normal,
+//! recursive, error-checking and adaptive. `pthread_mutex_unlock`, `pthread_cond_signal`,
+//! `pthread_cond_broadcast` and `pthread_cond_destroy` are caught for that. Robust mutexes, those with
+//! priority inheritance or a ceiling, and those that processes share, are libc's: they block the OS thread.
 //!
 //! ## Attributes
 //!
@@ -135,16 +145,16 @@
 //!   [`thread::pin`](crate::thread::pin), a `signalfd`, or [`signal`](crate::signal).
 //! - **Thread-locals that constructors have set**, before `main`, belong to the process's first OS thread.
 //!   `main` does not see these values.
-//! - **Locks of pthread** (`pthread_mutex_lock`, `pthread_cond_wait`, `sem_wait`) of C and C++ code block
-//!   the OS thread, which is [rescued](super::blocking). So do the other calls that [are not
-//!   caught](super::interpose#what-is-not-caught): a program with many threads in these has as many OS
-//!   threads as without the line. An OS thread of std's or C's that is joined is waited for so, too.
+//! - **Other waits of C** block the OS thread, which is [rescued](super::blocking): read-write locks,
+//!   barriers, spin locks and `pthread_once` of pthread, semaphores, locks of C11, and the other calls that [are not
+//!   caught](super::interpose#what-is-not-caught). A program with many threads in these has as many OS
+//!   threads as without the line.
 //! - **C's handlers of `pthread_cleanup_push`** do not run in `pthread_exit`, unless the code was compiled
 //!   with `-fexceptions`. With the feature `panic-abort` and `panic = "abort"` in the profile, `pthread_exit`
 //!   aborts.
 //! - **An overflow of a stack** ends the process with this crate's report, which has the thread's name.
 //! - **Threads that compute** are [preempted](super::glossary#rescue) after 10 ms if others wait. Threads
-//!   that wait for each other by spinning go on, but slowly: call `std::hint::spin_loop` and `yield_now` there.
+//!   that wait for each other by spinning go on, but slowly: call `yield_now` there.
 //! - **[`#[runtime::main]`](macro@crate::main) and [`build_global`](crate::Builder::build_global)** find the
 //!   default runtime started, which is an error. A program with the line has a plain `main`.
 //! - **Deadlocks are not reported** by a panic, because a program of OS threads may wait for a signal for

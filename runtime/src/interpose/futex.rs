@@ -95,27 +95,46 @@ unsafe fn wait(
     }
 }
 
-/// Waits while `word` is `expected`, until a wake-up or until `until` on the runtime's clock; may return
-/// early. Leaves `errno` alone. *Runs on: any thread.*
-pub(super) fn wait_while(word: &AtomicU32, expected: u32, until: u64) {
-    if word::wait(word, expected, until) != WordWait::System {
-        return;
+/// How [`wait_while`] has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// By a wake-up, because the word has changed, or without a cause.
+    Over,
+    /// The time was up first.
+    TimedOut,
+}
+
+/// Waits while `word` is `expected`, until a wake-up or until `until` on the runtime's clock. Leaves `errno`
+/// alone. *Runs on: any thread.*
+pub(super) fn wait_while(word: &AtomicU32, expected: u32, until: u64) -> Wait {
+    match word::wait(word, expected, until) {
+        WordWait::Woken | WordWait::Changed => return Wait::Over,
+        WordWait::TimedOut => return Wait::TimedOut,
+        WordWait::System => {}
     }
     let left = Duration::from_nanos(until.saturating_sub(clock::now()));
     let time = (until != clock::NEVER).then(|| timespec_of(left));
     let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: the kernel reads the word and the time.
-    unsafe { call!(libc::SYS_futex, word.as_ptr(), PLAIN_WAIT, expected, time) };
+    match unsafe { call!(libc::SYS_futex, word.as_ptr(), PLAIN_WAIT, expected, time) } {
+        TIMED_OUT => Wait::TimedOut,
+        _ => Wait::Over,
+    }
 }
 
-/// Wakes all that wait for `word`. Leaves `errno` alone. *Runs on: any thread.*
-pub(super) fn wake_all(word: &AtomicU32) {
-    let address = word.as_ptr();
-    let all = c_int::MAX as usize;
+const TIMED_OUT: isize = error(libc::ETIMEDOUT);
+
+/// Wakes up to `most` threads that wait for the word at `address`, which may be gone. Leaves `errno` alone.
+/// *Runs on: any thread.*
+pub(super) fn wake_at(address: usize, most: c_int) {
     // SAFETY: the kernel uses the address alone.
-    word::wake(address.expose_provenance(), all, |most| unsafe {
-        call!(libc::SYS_futex, address, WAKE, most)
-    });
+    let system = |most| unsafe { call!(libc::SYS_futex, address, WAKE, most) };
+    word::wake(address, usize::try_from(most).unwrap_or_default(), system);
+}
+
+/// Wakes one green thread that waits for the word at `address`, which may be gone. *Runs on: any thread.*
+pub(super) fn wake_green(address: usize) {
+    word::wake(address, 1, |_| 0);
 }
 
 /// Returns the time `time` of the system's monotonic clock on the runtime's clock, or a little later.

@@ -12,6 +12,7 @@
 //! - `join.rs`: `pthread_join` and its kin, `pthread_detach`.
 //! - `names.rs`: `pthread_self`, `pthread_setname_np`, `pthread_getname_np`.
 //! - `attributes.rs`: what an OS thread can do and a green thread cannot: signals, cancellation, scheduling.
+//! - `locks.rs`: mutexes and condition variables of C.
 //! - `yields.rs`: `sched_yield`.
 //!
 //! What starts in user code becomes a green thread. The runtime's own threads stay OS threads, and so do
@@ -22,6 +23,7 @@
 pub(crate) mod attributes;
 pub(crate) mod create;
 pub(crate) mod join;
+pub(crate) mod locks;
 pub(crate) mod names;
 mod record;
 pub(crate) mod start;

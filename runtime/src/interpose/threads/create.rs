@@ -171,7 +171,7 @@ impl After for Ends {
 fn count_end() {
     // Relaxed: as in `begin`.
     if LIVE.fetch_sub(1, Ordering::Relaxed) == 1 {
-        futex::wake_all(&LIVE);
+        futex::wake_at(LIVE.as_ptr().expose_provenance(), c_int::MAX);
     }
 }
 
@@ -180,7 +180,7 @@ pub(super) fn wait_for_all() {
     loop {
         match LIVE.load(Ordering::Relaxed) {
             0 => return,
-            live => futex::wait_while(&LIVE, live, timers::clock::NEVER),
+            live => _ = futex::wait_while(&LIVE, live, timers::clock::NEVER),
         }
     }
 }

@@ -17,7 +17,7 @@
 //! live thread is refused. The order of the result and the end: the thread writes the result before its
 //! `ENDED` (Release), and a joiner reads it after it has seen `ENDED` (Acquire).
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::OnceLock;
@@ -103,7 +103,7 @@ impl Record {
             match self.state.compare_exchange(RUNNING, AWAITED, Ordering::Acquire, Ordering::Acquire) {
                 Err(ENDED) => return true,
                 _ if timers::clock::now() >= until => return false,
-                _ => futex::wait_while(&self.state, AWAITED, until),
+                _ => _ = futex::wait_while(&self.state, AWAITED, until),
             }
         }
     }
@@ -112,7 +112,7 @@ impl Record {
     pub(super) fn end(&self) {
         // Release: pairs with the Acquire of `is_over` and `wait`.
         if self.state.swap(ENDED, Ordering::Release) == AWAITED {
-            futex::wake_all(&self.state);
+            futex::wake_at(self.state.as_ptr().expose_provenance(), c_int::MAX);
         }
     }
 

@@ -13,7 +13,17 @@ fn found(name: &CStr) -> [*mut c_void; 2] {
 
 #[test]
 fn the_process_has_the_functions_of_libc() {
-    for name in [c"read", c"write", c"poll", c"connect", c"close", c"nanosleep", c"syscall", c"getaddrinfo"] {
+    let blocking =
+        [c"read", c"write", c"poll", c"connect", c"close", c"nanosleep", c"syscall", c"getaddrinfo"];
+    let of_threads = [
+        c"__libc_start_main",
+        c"pthread_create",
+        c"pthread_join",
+        c"pthread_self",
+        c"pthread_mutex_lock",
+        c"pthread_cond_wait",
+    ];
+    for name in blocking.into_iter().chain(of_threads) {
         let [default, of_libc] = found(name);
         assert!(!default.is_null() && default == of_libc, "{name:?}");
     }

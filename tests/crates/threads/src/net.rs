@@ -25,21 +25,20 @@ pub fn run() {
             });
         }
     });
-    let all_connected = Barrier::new(CONNECTIONS + 1);
+    let [all_connected, counted] = [(); 2].map(|()| Barrier::new(CONNECTIONS + 1));
     let answers: u32 = thread::scope(|scope| {
         let client = || {
             let mut stream = TcpStream::connect(address).unwrap();
             // Then the server has its thread, too.
             ask(&mut stream, 0);
             all_connected.wait();
-            // The threads are counted here.
-            all_connected.wait();
+            counted.wait();
             (0..REQUESTS).map(|number| ask(&mut stream, number)).sum::<u32>()
         };
         let clients: Vec<_> = (0..CONNECTIONS).map(|_| scope.spawn(client)).collect();
         all_connected.wait();
         crate::report_os_threads();
-        all_connected.wait();
+        counted.wait();
         clients.into_iter().map(|client| client.join().unwrap()).sum()
     });
     println!("answers: {answers}");

@@ -51,7 +51,7 @@ fn waits_of_std() {
 
 #[test]
 fn a_thread_for_each_connection() {
-    takes_few_os_threads(prints("echo", "answers: 4000\n"), 300);
+    takes_few_os_threads(prints("echo", "answers: 4000\n"), 400);
 }
 
 #[test]

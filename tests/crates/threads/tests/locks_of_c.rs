@@ -1,0 +1,44 @@
+//! Mutexes and condition variables of pthread.
+#![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+
+use std::process::Output;
+
+#[track_caller]
+fn prints(program: &str, expected: &str) -> [Output; 2] {
+    threads::prints(env!("CARGO_BIN_EXE_locks_of_c"), program, expected)
+}
+
+#[test]
+fn green_threads_and_os_threads_contend_for_a_mutex() {
+    prints("mutex", "count: 4000\ncount: 8300\n");
+}
+
+#[test]
+fn green_threads_and_os_threads_take_turns() {
+    prints("turns", "turns: 1600\nturns: 3200\n");
+}
+
+#[test]
+fn each_signal_wakes_a_waiter() {
+    prints("queue", "taken: 3000\ntaken: 6000\n");
+}
+
+#[test]
+fn waits_take_no_os_threads() {
+    threads::takes_few_os_threads(prints("waiting", "all have ended\n"), 300);
+}
+
+#[test]
+fn waits_end_at_their_time() {
+    prints("times", "true\ntrue\ntrue\ntrue\ntrue\ntrue\ntrue\n0\ntrue 0\n");
+}
+
+#[test]
+fn kinds_of_mutexes() {
+    prints("kinds", "0 0\n0 true\ntrue\ntrue\n0\n0 0\n0 0\n0 0\n");
+}
+
+#[test]
+fn a_condition_variable_is_destroyed_after_its_last_broadcast() {
+    prints("destroy", "destroyed\n");
+}
