@@ -95,7 +95,7 @@ unsafe fn wait(
     }
 }
 
-/// How [`wait_while`] has ended.
+/// How a wait for a word has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
     /// By a wake-up, because the word has changed, or without a cause.
@@ -104,13 +104,20 @@ pub(super) enum Wait {
     TimedOut,
 }
 
-/// Waits while `word` is `expected`, until a wake-up or until `until` on the runtime's clock. Leaves `errno`
-/// alone. *Runs on: any thread.*
-pub(super) fn wait_while(word: &AtomicU32, expected: u32, until: u64) -> Wait {
+/// Parks while `word` is `expected`, until a wake-up or until `until` on the runtime's clock. Returns `None`
+/// where the caller cannot park. Leaves `errno` alone. *Runs on: any thread.*
+pub(super) fn park_while(word: &AtomicU32, expected: u32, until: u64) -> Option<Wait> {
     match word::wait(word, expected, until) {
-        WordWait::Woken | WordWait::Changed => return Wait::Over,
-        WordWait::TimedOut => return Wait::TimedOut,
-        WordWait::System => {}
+        WordWait::Woken | WordWait::Changed => Some(Wait::Over),
+        WordWait::TimedOut => Some(Wait::TimedOut),
+        WordWait::System => None,
+    }
+}
+
+/// As [`park_while`], but waits in the kernel where the caller cannot park.
+pub(super) fn wait_while(word: &AtomicU32, expected: u32, until: u64) -> Wait {
+    if let Some(waited) = park_while(word, expected, until) {
+        return waited;
     }
     let left = Duration::from_nanos(until.saturating_sub(clock::now()));
     let time = (until != clock::NEVER).then(|| timespec_of(left));

@@ -9,17 +9,16 @@
 //!   the waiter                                    the unlocker
 //!   count itself
 //!   try the lock: taken? leave                    glibc's unlock: the word = 0;
-//!   the word: 1 -> 2, or it is free: try again      was it 2? wake one of the kernel's waiters
-//!   wait in the table while the word is 2         any counted? wake one in the table
-//!   try again; once it has the lock: the word = 2
+//!   read the word; it is 0: try again               was it 2? wake one of the kernel's waiters
+//!   wait in the table while the word is that      any counted? wake one in the table
+//!   try again
 //! ```
 //!
-//! - *No wake-up is lost.* If the waiter's 2 comes before the unlocker's 0, the unlocker sees the count,
-//!   which the waiter has raised before, and finds the waiter in the table. Else the waiter sees the 0. The
-//!   count, the word and its look-ups are in one order (SeqCst, and glibc's exchange, which is locked on
-//!   x86-64).
-//! - *The word stays 2 for the next waiter.* One that has waited does not know of others. Its own unlock then
-//!   wakes one.
+//! - *No wake-up is lost.* If the waiter finds its word unchanged in the table, the unlocker's 0 comes later.
+//!   So the unlocker sees the count, which the waiter has raised before (SeqCst, and glibc's exchange, which
+//!   is locked on x86-64), and finds the waiter in the table. Else the waiter tries again.
+//! - *The kernel's waiters have the word 2*, which is theirs alone. An unlock wakes one of each kind, so none
+//!   takes the wake-up of the other kind.
 //! - *The mutex may be gone* once it is unlocked: the unlocker uses the address alone.
 //!
 //! Mutexes that are robust, with priority inheritance or a ceiling, or shared by processes, are glibc's
@@ -112,7 +111,7 @@ pub unsafe extern "C" fn clock_lock(
 pub unsafe extern "C" fn unlock(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: the caller's mutex.
     let result = unsafe { pthread_mutex_unlock()(mutex) };
-    // SeqCst: the partner is the count in `wait_for`; the file's head tells.
+    // SeqCst: the partner is the count in `lock_or`; the file's head tells.
     if WAITERS.load(SeqCst) > 0 {
         // `lock` is the first word.
         futex::wake_green(mutex.expose_provenance());
@@ -137,8 +136,12 @@ unsafe fn lock_or(
     // SAFETY: this contract.
     match unsafe { pthread_mutex_trylock()(mutex) } {
         libc::EBUSY if foreign::is_thread_of_its_own() && !is_own_error(words) => {
+            // SeqCst, both: the file's head tells. The partner is `unlock`.
+            WAITERS.fetch_add(1, SeqCst);
             // SAFETY: this contract.
-            unsafe { wait_for(mutex, words, until()) }
+            let result = unsafe { wait_for(mutex, words, until()) };
+            WAITERS.fetch_sub(1, SeqCst);
+            result.unwrap_or_else(whole)
         }
         libc::EBUSY => whole(),
         result => result,
@@ -164,33 +167,22 @@ fn own_number() -> u32 {
     }
 }
 
-/// Waits for the lock and takes it. *Runs on: a green thread, in user code.*
+/// Waits for the lock and takes it, or returns an error. Returns `None` where the caller cannot park. *Runs
+/// on: a green thread, in user code, which is counted.*
 ///
 /// # Safety
 /// The mutex is one, and these are its words.
 #[cold]
-unsafe fn wait_for(mutex: *mut pthread_mutex_t, words: &Words, until: u64) -> c_int {
-    // SeqCst, here and below: the file's head tells. The partner is `unlock`.
-    WAITERS.fetch_add(1, SeqCst);
-    let mut has_waited = false;
-    let result = loop {
+unsafe fn wait_for(mutex: *mut pthread_mutex_t, words: &Words, until: u64) -> Option<c_int> {
+    loop {
         // SAFETY: this contract.
         match unsafe { pthread_mutex_trylock()(mutex) } {
             libc::EBUSY => {}
-            result => {
-                if result == 0 && has_waited {
-                    words.lock.store(2, SeqCst);
-                }
-                break result;
-            }
+            result => return Some(result),
         }
-        if words.lock.compare_exchange(1, 2, SeqCst, SeqCst) != Err(0) {
-            has_waited = true;
-            if futex::wait_while(&words.lock, 2, until) == Wait::TimedOut {
-                break libc::ETIMEDOUT;
-            }
+        let seen = words.lock.load(SeqCst);
+        if seen != 0 && futex::park_while(&words.lock, seen, until)? == Wait::TimedOut {
+            return Some(libc::ETIMEDOUT);
         }
-    };
-    WAITERS.fetch_sub(1, SeqCst);
-    result
+    }
 }

@@ -354,6 +354,9 @@ fn destroy() {
         }
         ended.into_iter().for_each(|thread| thread.join().unwrap());
         // SAFETY: all threads have ended.
+        let bytes = unsafe { shared.condition.get().cast::<[u8; size_of::<pthread_cond_t>()]>().read() };
+        assert!(bytes.iter().all(|&byte| byte == 0), "used after it was destroyed");
+        // SAFETY: as above.
         drop(unsafe { Box::from_raw(of()) });
     }
     println!("destroyed");
