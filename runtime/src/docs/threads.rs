@@ -80,6 +80,9 @@
 //! - what a plain OS thread starts;
 //! - threads of C11 (`thrd_create`), and those that libc starts for itself (`SIGEV_THREAD`, `getaddrinfo_a`).
 //!
+//! A thread that needs an OS thread for itself calls [`thread::pin`](crate::thread::pin) first. Where other
+//! pages name `std::thread::spawn` as the way to an OS thread, this is it.
+//!
 //! # What each call does
 //!
 //! A `pthread_t` of an OS thread always goes to libc. For a green thread:
@@ -143,6 +146,8 @@
 //!   [`os_thread`](super::os_thread) has the list. A panic's message has the number of the OS thread.
 //! - **Signal masks** stay with the OS thread. Do not block a signal in one thread to wait for it there: use
 //!   [`thread::pin`](crate::thread::pin), a `signalfd`, or [`signal`](crate::signal).
+//! - **A child of `fork`** that does not call `exec` has no green threads, and can start none: see
+//!   [`fork`](super::fork). `std::process::Command` is not concerned.
 //! - **Thread-locals that constructors have set**, before `main`, belong to the process's first OS thread.
 //!   `main` does not see these values.
 //! - **Other waits of C** block the OS thread, which is [rescued](super::blocking): read-write locks,

@@ -1,6 +1,7 @@
 //! Programs of std, by the name in the first argument. `tests/programs.rs` runs each with green threads and
 //! with OS threads, and compares what it prints.
 
+mod children;
 mod deep;
 mod ends;
 mod locals;
@@ -16,6 +17,7 @@ runtime::interpose!(threads);
 fn main() {
     let program = std::env::args().nth(1).expect("the name of a program");
     match program.as_str() {
+        "children" => children::run(),
         "deep" => deep::recurses(),
         "overflow" => deep::overflows(),
         "exits" => ends::exits_in_a_thread(),

@@ -60,6 +60,12 @@ fn destructors_of_thread_locals_have_run_when_join_returns() {
 }
 
 #[test]
+fn threads_start_children() {
+    let lines = (0..20).map(|number| format!("3 has read thread {number}\n"));
+    prints("children", &(lines.collect::<String>() + "Some(NotFound)\n"));
+}
+
+#[test]
 fn panics_go_through_join() {
     let [green, _] = both("panics");
     let lines: Vec<_> = text(&green.stdout).lines().collect();

@@ -217,7 +217,7 @@ fn after(clock: libc::clockid_t, ms: i64) -> timespec {
     // SAFETY: the call fills `now`.
     unsafe { libc::clock_gettime(clock, &mut now) };
     let ns = now.tv_nsec + ms * 1_000_000;
-    timespec { tv_sec: now.tv_sec + ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 }
+    timespec { tv_sec: now.tv_sec + ns.div_euclid(1_000_000_000), tv_nsec: ns.rem_euclid(1_000_000_000) }
 }
 
 /// Waits with a time, on each clock.

@@ -67,7 +67,10 @@ fn after(clock: libc::clockid_t, ms: i64) -> libc::timespec {
     // SAFETY: the call fills `now`.
     unsafe { libc::clock_gettime(clock, &mut now) };
     let ns = now.tv_nsec + ms * 1_000_000;
-    libc::timespec { tv_sec: now.tv_sec + ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 }
+    libc::timespec {
+        tv_sec: now.tv_sec + ns.div_euclid(1_000_000_000),
+        tv_nsec: ns.rem_euclid(1_000_000_000),
+    }
 }
 
 static GO: AtomicBool = AtomicBool::new(false);
