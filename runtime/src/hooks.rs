@@ -123,6 +123,9 @@ pub mod functions {
                 broadcast, clock_wait, destroy, signal, timed_wait, wait,
             };
             pub use crate::interpose::threads::locks::mutex::{clock_lock, lock, timed_lock, unlock};
+            pub use crate::interpose::threads::locks::rwlock::{
+                clock_read, clock_write, read, timed_read, timed_write, unlock_rwlock, write,
+            };
             pub use crate::interpose::threads::names::{current, get_name, set_name};
             pub use crate::interpose::threads::start::of_libc;
             pub use crate::interpose::threads::yields::sched_yield;
@@ -258,6 +261,13 @@ macro_rules! __with_threads {
             pthread_mutex_lock = $crate::hooks::functions::interposed::threads::lock;
             pthread_mutex_timedlock = $crate::hooks::functions::interposed::threads::timed_lock;
             pthread_mutex_unlock = $crate::hooks::functions::interposed::threads::unlock;
+            pthread_rwlock_clockrdlock = $crate::hooks::functions::interposed::threads::clock_read;
+            pthread_rwlock_clockwrlock = $crate::hooks::functions::interposed::threads::clock_write;
+            pthread_rwlock_rdlock = $crate::hooks::functions::interposed::threads::read;
+            pthread_rwlock_timedrdlock = $crate::hooks::functions::interposed::threads::timed_read;
+            pthread_rwlock_timedwrlock = $crate::hooks::functions::interposed::threads::timed_write;
+            pthread_rwlock_unlock = $crate::hooks::functions::interposed::threads::unlock_rwlock;
+            pthread_rwlock_wrlock = $crate::hooks::functions::interposed::threads::write;
             pthread_self = $crate::hooks::functions::interposed::threads::current;
             pthread_setaffinity_np = $crate::hooks::functions::interposed::threads::set_affinity;
             pthread_setname_np = $crate::hooks::functions::interposed::threads::set_name;

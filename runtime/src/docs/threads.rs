@@ -108,6 +108,7 @@
 //! | `pthread_getcpuclockid` | `ENOENT` |
 //! | `pthread_mutex_lock` `pthread_mutex_timedlock` `pthread_mutex_clocklock` | [parks](#locks-of-c) |
 //! | `pthread_cond_wait` `pthread_cond_timedwait` `pthread_cond_clockwait` | [parks](#locks-of-c) |
+//! | `pthread_rwlock_rdlock` `pthread_rwlock_wrlock`, also with a time | [parks](#locks-of-c) |
 //! | `sched_yield` | lets other green threads run |
 //! | `__libc_start_main` | runs `main` as a green thread |
 //!
@@ -121,11 +122,11 @@
 //!
 //! ## Locks of C
 //!
-//! Mutexes and condition variables of pthread park a green thread, and wake green threads and OS threads
-//! alike. So do those of C++. They are glibc's types, also initialised statically, of the kinds normal,
-//! recursive, error-checking and adaptive. `pthread_mutex_unlock`, `pthread_cond_signal`,
-//! `pthread_cond_broadcast` and `pthread_cond_destroy` are caught for that. Robust mutexes, those with
-//! priority inheritance or a ceiling, and those that processes share, are libc's: they block the OS thread.
+//! Mutexes, condition variables and read-write locks of pthread park a green thread, and wake green threads
+//! and OS threads alike. So do those of C++. They are glibc's types, also initialised statically, and
+//! mutexes of the kinds normal, recursive, error-checking and adaptive. The functions that unlock, signal and
+//! destroy are caught for that. These are libc's, and block the OS thread: robust mutexes, those with
+//! priority inheritance or a ceiling, read-write locks that prefer writers, and what processes share.
 //!
 //! ## Attributes
 //!
@@ -150,8 +151,8 @@
 //!   [`fork`](super::fork). `std::process::Command` is not concerned.
 //! - **Thread-locals that constructors have set**, before `main`, belong to the process's first OS thread.
 //!   `main` does not see these values.
-//! - **Other waits of C** block the OS thread, which is [rescued](super::blocking): read-write locks,
-//!   barriers, spin locks and `pthread_once` of pthread, semaphores, locks of C11, and the other calls that [are not
+//! - **Other waits of C** block the OS thread, which is [rescued](super::blocking): barriers,
+//!   spin locks and `pthread_once` of pthread, semaphores, locks of C11, and the other calls that [are not
 //!   caught](super::interpose#what-is-not-caught). A program with many threads in these has as many OS
 //!   threads as without the line.
 //! - **C's handlers of `pthread_cleanup_push`** do not run in `pthread_exit`, unless the code was compiled

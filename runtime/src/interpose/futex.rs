@@ -139,9 +139,10 @@ pub(super) fn wake_at(address: usize, most: c_int) {
     word::wake(address, usize::try_from(most).unwrap_or_default(), system);
 }
 
-/// Wakes one green thread that waits for the word at `address`, which may be gone. *Runs on: any thread.*
-pub(super) fn wake_green(address: usize) {
-    word::wake(address, 1, |_| 0);
+/// Wakes up to `most` green threads that wait for the word at `address`, which may be gone. *Runs on: any
+/// thread.*
+pub(super) fn wake_green(address: usize, most: usize) {
+    word::wake(address, most, |_| 0);
 }
 
 /// Returns the time `time` of the system's monotonic clock on the runtime's clock, or a little later.

@@ -1,5 +1,6 @@
-//! Mutexes and condition variables of C, in a program with the line `runtime::interpose!(threads)`. Waits of
-//! green threads park. The types, their sizes and their initialisers are glibc's.
+//! Mutexes, condition variables and read-write locks of C, in a program with the line
+//! `runtime::interpose!(threads)`. Waits of green threads park. The types, their sizes and their initialisers
+//! are glibc's.
 //!
 //! A process uses these functions from its first call on or never: a condition variable has other contents
 //! than glibc's while threads wait. `RUNTIME_THREADS=os` decides that, which a constructor's call may read
@@ -7,6 +8,7 @@
 
 pub(crate) mod condition;
 pub(crate) mod mutex;
+pub(crate) mod rwlock;
 
 use std::ffi::{CStr, c_int};
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -42,3 +42,13 @@ fn kinds_of_mutexes() {
 fn a_condition_variable_is_destroyed_after_its_last_broadcast() {
     prints("destroy", "destroyed\n");
 }
+
+#[test]
+fn readers_and_writers_share_a_lock() {
+    prints("rwlock", "written: 1000\nwritten: 2100\n0\ntrue\ntrue\ntrue\ntrue\n0\n");
+}
+
+#[test]
+fn readers_take_no_os_threads() {
+    threads::takes_few_os_threads(prints("readers", "all have read\n"), 100);
+}

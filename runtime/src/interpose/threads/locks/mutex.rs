@@ -114,7 +114,7 @@ pub unsafe extern "C" fn unlock(mutex: *mut pthread_mutex_t) -> c_int {
     // SeqCst: the partner is the count in `lock_or`; the file's head tells.
     if WAITERS.load(SeqCst) > 0 {
         // `lock` is the first word.
-        futex::wake_green(mutex.expose_provenance());
+        futex::wake_green(mutex.expose_provenance(), 1);
     }
     result
 }
@@ -153,20 +153,6 @@ fn is_own_error(words: &Words) -> bool {
     words.kind.load(SeqCst) & PLAIN_KINDS == ERROR_CHECKING && words.owner.load(SeqCst) == own_number()
 }
 
-/// Returns the number by which glibc names the caller as the owner of a mutex: one that the caller takes has
-/// it.
-#[cold]
-fn own_number() -> u32 {
-    let mut own = libc::PTHREAD_MUTEX_INITIALIZER;
-    // SAFETY: the mutex is this function's, and free.
-    unsafe {
-        pthread_mutex_trylock()(&mut own);
-        let number = (*(&raw const own).cast::<Words>()).owner.load(SeqCst);
-        pthread_mutex_unlock()(&mut own);
-        number
-    }
-}
-
 /// Waits for the lock and takes it, or returns an error. Returns `None` where the caller cannot park. *Runs
 /// on: a green thread, in user code, which is counted.*
 ///
@@ -184,5 +170,19 @@ unsafe fn wait_for(mutex: *mut pthread_mutex_t, words: &Words, until: u64) -> Op
         if seen != 0 && futex::park_while(&words.lock, seen, until)? == Wait::TimedOut {
             return Some(libc::ETIMEDOUT);
         }
+    }
+}
+
+/// Returns the number by which glibc names the caller as the owner of a lock: a mutex that the caller takes
+/// has it.
+#[cold]
+pub(super) fn own_number() -> u32 {
+    let mut own = libc::PTHREAD_MUTEX_INITIALIZER;
+    // SAFETY: the mutex is this function's, and free.
+    unsafe {
+        pthread_mutex_trylock()(&mut own);
+        let number = (*(&raw const own).cast::<Words>()).owner.load(SeqCst);
+        pthread_mutex_unlock()(&mut own);
+        number
     }
 }

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use libc::{pthread_cond_t, pthread_mutex_t, timespec};
 
+mod rwlock;
+
 runtime::interpose!(threads);
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -369,6 +371,8 @@ fn main() {
         "queue" => queue(),
         "waiting" => waiting(),
         "times" => times(),
+        "rwlock" => rwlock::share(),
+        "readers" => rwlock::wait(),
         "kinds" => kinds(),
         "destroy" => destroy(),
         program => panic!("no program {program:?}"),
