@@ -78,7 +78,7 @@
 //!
 //! - the threads of this crate;
 //! - what a plain OS thread starts;
-//! - threads of C11 (`thrd_create`), and those that libc starts for itself (`SIGEV_THREAD`, `getaddrinfo_a`).
+//! - threads of C11 (`thrd_create`), and threads of libc's own (`SIGEV_THREAD`, `getaddrinfo_a`).
 //!
 //! A thread that needs an OS thread for itself calls [`thread::pin`](crate::thread::pin) first. Where other
 //! pages name `std::thread::spawn` as the way to an OS thread, this is it.

@@ -15,8 +15,8 @@
 //! - `locks.rs`: mutexes and condition variables of C.
 //! - `yields.rs`: `sched_yield`.
 //!
-//! What starts in user code becomes a green thread. The runtime's own threads stay OS threads, and so do
-//! those that an OS thread starts. A `pthread_t` of an OS thread goes to libc's function, one of a green
+//! What starts in user code becomes a green thread. The runtime's own threads stay OS threads. So do
+//! the threads that an OS thread starts. A `pthread_t` of an OS thread goes to libc's function, one of a green
 //! thread never does. Closures of [`spawn`](crate::spawn()) are no threads of pthread: to themselves they
 //! have the name of their block of thread-locals, which no other function here knows.
 

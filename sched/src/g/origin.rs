@@ -139,17 +139,24 @@ impl Origin {
         self.word.store(named.into_word(), Ordering::Release);
     }
 
-    /// Drops the name and the stack. *Runs on: the thread that gave the last reference to the G up.*
+    /// Drops the names and the stack. *Runs on: the thread that gave the last reference to the G up.*
     #[inline]
     pub(crate) fn forget(&self) {
         let word = self.word();
         if word.addr() & NAMED != 0 {
-            // SAFETY: `begin` made the pointer from a box. Only this word leads to the box, and no thread has
-            // a reference into it: the caller has given up the last reference to the G.
-            let named = unsafe { Named::from_word(word) };
-            // Relaxed: the pool of Gs publishes it.
-            self.word.store(ptr::from_ref(named.place).cast_mut().cast(), Ordering::Relaxed);
+            self.forget_named(word);
         }
+    }
+
+    /// Not inlined, because most Gs have no name.
+    #[cold]
+    #[inline(never)]
+    fn forget_named(&self, word: *mut ()) {
+        // SAFETY: `begin` made the pointer from a box. Only this word leads to the box, and no thread has a
+        // reference into it: the caller has given up the last reference to the G.
+        let named = unsafe { Named::from_word(word) };
+        // Relaxed: the pool of Gs publishes it.
+        self.word.store(ptr::from_ref(named.place).cast_mut().cast(), Ordering::Relaxed);
     }
 
     fn word(&self) -> *mut () {

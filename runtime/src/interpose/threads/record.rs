@@ -1,7 +1,7 @@
 //! The record of a green thread, which its `pthread_t` leads to.
 //!
 //! A `pthread_t` of glibc leads to a record that begins with its own address. Here the record begins with a
-//! mark, which is the address of nothing. So each function can tell the two kinds of threads apart.
+//! mark, which is the address of nothing. So each function knows which kind of thread is meant.
 //!
 //! ```text
 //!   the green thread                     a joiner                       references

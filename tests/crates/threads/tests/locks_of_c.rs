@@ -52,3 +52,8 @@ fn readers_and_writers_share_a_lock() {
 fn readers_take_no_os_threads() {
     threads::takes_few_os_threads(prints("readers", "all have read\n"), 100);
 }
+
+#[test]
+fn no_unlock_is_missed() {
+    prints("meet", "met\n");
+}

@@ -111,7 +111,7 @@ pub unsafe extern "C" fn clock_lock(
 pub unsafe extern "C" fn unlock(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: the caller's mutex.
     let result = unsafe { pthread_mutex_unlock()(mutex) };
-    // SeqCst: the partner is the count in `lock_or`; the file's head tells.
+    // SeqCst: the partner is the count in `lock_or`; see the file's head.
     if WAITERS.load(SeqCst) > 0 {
         // `lock` is the first word.
         futex::wake_green(mutex.expose_provenance(), 1);
@@ -136,7 +136,7 @@ unsafe fn lock_or(
     // SAFETY: this contract.
     match unsafe { pthread_mutex_trylock()(mutex) } {
         libc::EBUSY if foreign::is_thread_of_its_own() && !is_own_error(words) => {
-            // SeqCst, both: the file's head tells. The partner is `unlock`.
+            // SeqCst, both: the partner is `unlock`; see the file's head.
             WAITERS.fetch_add(1, SeqCst);
             // SAFETY: this contract.
             let result = unsafe { wait_for(mutex, words, until()) };

@@ -159,8 +159,7 @@ pub unsafe extern "C" fn clock_write(
 pub unsafe extern "C" fn unlock_rwlock(lock: *mut pthread_rwlock_t) -> c_int {
     // SAFETY: the caller's lock.
     let result = unsafe { pthread_rwlock_unlock()(lock) };
-    // SeqCst, both: the file's head tells. The partner is `lock_or`. The lock may be gone: its address
-    // counts.
+    // SeqCst, both: the partner is `lock_or`; see the file's head. The lock may be gone: its address counts.
     if WAITERS.load(SeqCst) > 0 {
         let unlocks = unlocks_of(lock);
         unlocks.fetch_add(1, SeqCst);
@@ -191,7 +190,7 @@ unsafe fn lock_or(
         libc::EBUSY if words.writer.load(SeqCst) == own_number() => libc::EDEADLK,
         libc::EBUSY => {
             let Some(until) = until() else { return whole() };
-            // SeqCst, both: the file's head tells. The partner is `unlock_rwlock`.
+            // SeqCst, both: the partner is `unlock_rwlock`; see the file's head.
             WAITERS.fetch_add(1, SeqCst);
             // SAFETY: this contract.
             let result = unsafe { wait_for(lock, attempt, until) };

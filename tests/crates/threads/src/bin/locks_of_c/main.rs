@@ -372,6 +372,7 @@ fn main() {
         "waiting" => waiting(),
         "times" => times(),
         "rwlock" => rwlock::share(),
+        "meet" => rwlock::meet(),
         "readers" => rwlock::wait(),
         "kinds" => kinds(),
         "destroy" => destroy(),

@@ -2,6 +2,7 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
@@ -77,16 +78,18 @@ pub fn share() {
     }
 }
 
-/// 100 readers wait for a writer at the same time.
+/// 100 readers wait for a writer at the same time. Then they have the lock at the same time.
 pub fn wait() {
     static COMING: AtomicUsize = AtomicUsize::new(0);
+    static ALL_READ: Barrier = Barrier::new(100);
     let lock = LOCK.0.get();
     let reads = || {
         COMING.fetch_add(1, SeqCst);
         // SAFETY: the lock lives as long as the process.
         unsafe {
-            libc::pthread_rwlock_rdlock(LOCK.0.get());
-            libc::pthread_rwlock_unlock(LOCK.0.get());
+            assert_eq!(libc::pthread_rwlock_rdlock(LOCK.0.get()), 0);
+            ALL_READ.wait();
+            assert_eq!(libc::pthread_rwlock_unlock(LOCK.0.get()), 0);
         }
     };
     // SAFETY: as above.
@@ -101,4 +104,24 @@ pub fn wait() {
     assert_eq!(unsafe { libc::pthread_rwlock_unlock(lock) }, 0);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     println!("all have read");
+}
+
+/// Two threads take the lock once in each round. One that is not woken would wait for ever.
+pub fn meet() {
+    static ROUND: Barrier = Barrier::new(2);
+    let take = || {
+        let lock = LOCK.0.get();
+        for round in 0..20_000 {
+            ROUND.wait();
+            // SAFETY: the lock lives as long as the process.
+            unsafe {
+                assert_eq!(libc::pthread_rwlock_wrlock(lock), 0);
+                (0..round % 50).for_each(|_| std::hint::spin_loop());
+                assert_eq!(libc::pthread_rwlock_unlock(lock), 0);
+            }
+        }
+    };
+    let threads = [thread::spawn(take), thread::spawn(take)];
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    println!("met");
 }
