@@ -109,7 +109,7 @@
 //! | `pthread_mutex_lock` `pthread_mutex_timedlock` `pthread_mutex_clocklock` | [parks](#locks-of-c) |
 //! | `pthread_cond_wait` `pthread_cond_timedwait` `pthread_cond_clockwait` | [parks](#locks-of-c) |
 //! | `pthread_rwlock_rdlock` `pthread_rwlock_wrlock`, also with a time | [parks](#locks-of-c) |
-//! | `sched_yield` | lets other green threads run |
+//! | `sched_yield` | lets other green threads run, then other OS threads |
 //! | `__libc_start_main` | runs `main` as a green thread |
 //!
 //! - When a join returns, the destructors of thread-locals and keys have run. It returns `EDEADLK` to the

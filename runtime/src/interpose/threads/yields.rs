@@ -8,14 +8,16 @@ use super::start;
 use crate::interpose::finish;
 use crate::interpose::raw::call;
 
-/// libc's `sched_yield`: other green threads run first.
+/// libc's `sched_yield`: other green threads run first, then other OS threads.
+///
+/// A thread that yields may wait for one that runs on another OS thread, which has no processor because this
+/// one has. So the system's call follows also on a green thread.
 ///
 /// # Safety
 /// As libc's, which has no requirements.
 pub unsafe extern "C" fn sched_yield() -> c_int {
     if start::are_green() && foreign::is_thread_of_its_own() {
         sched::park::yield_now();
-        return 0;
     }
     // SAFETY: the call has no arguments.
     finish(unsafe { call!(libc::SYS_sched_yield) }) as c_int

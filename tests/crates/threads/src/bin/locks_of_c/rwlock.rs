@@ -106,17 +106,25 @@ pub fn wait() {
     println!("all have read");
 }
 
-/// Two threads take the lock once in each round. One that is not woken would wait for ever.
+/// Two threads take the lock once in each round, at the same moment. One that is not woken would wait for
+/// ever.
 pub fn meet() {
-    static ROUND: Barrier = Barrier::new(2);
+    static COMES: AtomicUsize = AtomicUsize::new(0);
     let take = || {
         let lock = LOCK.0.get();
-        for round in 0..20_000 {
-            ROUND.wait();
+        for round in 0..5_000 {
+            COMES.fetch_add(1, SeqCst);
+            let mut looks = 0;
+            while COMES.load(SeqCst) < 2 * (round + 1) {
+                looks += 1;
+                if looks % 1_000 == 0 {
+                    thread::yield_now();
+                }
+            }
             // SAFETY: the lock lives as long as the process.
             unsafe {
                 assert_eq!(libc::pthread_rwlock_wrlock(lock), 0);
-                (0..round % 50).for_each(|_| std::hint::spin_loop());
+                (0..round % 300).for_each(|_| std::hint::spin_loop());
                 assert_eq!(libc::pthread_rwlock_unlock(lock), 0);
             }
         }
