@@ -11,6 +11,7 @@ use super::libraries::{Image, Libraries};
 use super::symbols::{field, file_that_defines, size, symbol};
 use super::words::{read, write};
 use super::{arch, next_tid, offset_of_home, out_of_memory, robust};
+use crate::sys::of_libc::Real;
 
 /// How many keys a table of keys has, and how many tables a block may have.
 const TABLE: usize = 32;
@@ -66,8 +67,7 @@ impl Layout {
         let record_bytes = size(c"_thread_db_sizeof_pthread")?;
         let record = arch::start_of_record(record_bytes);
         let address_of_record = own.wrapping_add_signed(record);
-        // SAFETY: the call has no requirements.
-        if address_of_record != unsafe { libc::pthread_self() } as usize {
+        if address_of_record != record_of_libc() {
             return Err("the record of a thread is not where it is known to be in its block".into());
         }
         if record + field(c"_thread_db_pthread_dtvp")? != arch::VECTOR {
@@ -458,6 +458,16 @@ impl Drop for Memory {
     fn drop(&mut self) {
         // SAFETY: `of` has allocated it with this layout.
         unsafe { std::alloc::dealloc(self.start, self.layout) };
+    }
+}
+
+/// Returns what libc's `pthread_self` returns: where this thread's record is. The program may define another
+/// function of that name.
+fn record_of_libc() -> usize {
+    static PTHREAD_SELF: Real = Real::new(c"pthread_self");
+    // SAFETY: libc's function has this type, and no requirements.
+    unsafe {
+        transmute::<*mut c_void, unsafe extern "C" fn() -> libc::pthread_t>(PTHREAD_SELF.get())() as usize
     }
 }
 
