@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Breaks each marked protocol step on purpose, and checks that a loom model then fails. A model that cannot fail proves nothing.
-# Usage: ci/models-broken.sh [--sample | NAME ..]   (default: every broken!("NAME") in the sources; --sample: those of the files that have
-# changed since the commit of ci/base.sh, and a tenth of the others, the next tenth after the next commit)
+# Usage: ci/models-broken.sh [--sample | NAME ..]   (default: every broken!("NAME") in the sources; --sample: those of the files whose code
+# has changed since the commit of ci/base.sh, and a tenth of the others, the next tenth after the next commit)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/models"
@@ -69,7 +69,12 @@ for package in timers netpoll sched runtime; do
 done | sort -u -k1,1 >"$jobs"
 if [ "${1:-}" = --sample ]; then
     changed=$(mktemp)
-    { echo -; git diff --name-only "$(ci/base.sh)" -- "*.rs"; } >"$changed"
+    # A file in which only comments, imports or its place have changed has the protocol that it had.
+    { echo -; git diff -M -U0 "$(ci/base.sh)" -- "*.rs" | awk '
+        /^\+\+\+ / { file = substr($2, 3); next }
+        /^--- / || /^[+-][ \t]*(\/\/|$)/ || /^[+-][ \t]*(pub(\([a-z]+\))? )?use / { next }
+        /^[+-]/ { print file }
+    ' | sort -u; } >"$changed"
     # A model in a folder belongs to the file beside that folder, and the other way round: both are one protocol.
     awk -v rest=$(($(git rev-list --count HEAD) % 10)) '
         function protocol(file) { sub(/(\/models)?\.rs$/, "", file); return file }
