@@ -2,7 +2,7 @@
 #![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use threads::{takes_few_os_threads, text};
 
@@ -111,6 +111,19 @@ fn a_panic_of_main_ends_the_process() {
         assert_eq!(output.status.code(), Some(101), "{output:?}");
         assert!(text(&output.stderr).contains("of main"), "{output:?}");
     }
+}
+
+/// Valgrind has its own `malloc`, with which there are no thread-locals of green threads.
+#[test]
+fn without_thread_locals_of_its_own_the_program_has_os_threads() {
+    let program = ["--quiet", OF_STD, "nested"];
+    let Ok(output) = Command::new("valgrind").args(program).env_remove("RUNTIME_THREADS").output() else {
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "valgrind is not installed: run ci/setup.sh");
+        eprintln!("LEFT OUT: valgrind is not installed");
+        return;
+    };
+    assert_eq!(text(&output.stdout), "leaves: 243\nOk(())\n", "{output:?}");
+    assert!(text(&output.stderr).contains("The threads of this program are OS threads."), "{output:?}");
 }
 
 #[test]
