@@ -16,6 +16,7 @@ chapters! {
     cancellation "src/cancellation.md"
     timers "src/timers.md"
     servers "src/servers.md"
+    as_it_is "src/as_it_is.md"
     async_crates "src/async_crates.md"
     blocking_crates "src/blocking_crates.md"
     thread_locals "src/thread_locals.md"
