@@ -14,13 +14,15 @@ unsafe extern "C-unwind" {
 
 #[unsafe(no_mangle)]
 extern "C-unwind" fn main() -> c_int {
-    for ms in [20, 40] {
-        thread::spawn(move || {
-            thread::sleep(Duration::from_millis(ms));
-            println!("a thread of {ms} ms");
-        });
-    }
     println!("main ends");
+    let first = thread::spawn(|| {
+        thread::sleep(Duration::from_millis(20));
+        println!("the first thread");
+    });
+    thread::spawn(|| {
+        first.join().unwrap();
+        println!("the last thread");
+    });
     // SAFETY: no frame between here and the first function of the thread has a destructor.
     unsafe { pthread_exit(ptr::null_mut()) }
 }
