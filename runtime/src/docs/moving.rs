@@ -92,7 +92,7 @@
 //! | system | |
 //! | --- | --- |
 //! | Linux, x86-64, glibc 2.36, 2.41, 2.43 | the tests were run |
-//! | Linux, AArch64, glibc 2.36 | the tests were run under qemu, not on such a processor |
+//! | Linux, AArch64, glibc 2.36, 2.41, 2.43 | the tests were run under qemu, not on such a processor |
 //! | glibc 2.31 | refused: it does not say where in a block its fields are |
 //! | other versions of glibc | not run; `build` tries each use, and refuses what differs |
 //! | x86-64, a kernel without `FSGSBASE` (before Linux 5.9, some sandboxes) | the base is set by a system call, 200 to 300 ns each; the uses were tried so |
