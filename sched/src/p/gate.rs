@@ -173,6 +173,8 @@ fn counter_is_steady() -> bool {
 
 #[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     const MS: u64 = 1_000_000;
@@ -213,6 +215,21 @@ mod tests {
             assert!(gate.is_shut_at(counter.passes(MS / 2).ticks, when));
             assert!(!gate.is_shut_at(counter.ticks, when - 1), "shut for another deadline");
             assert!(!gate.is_shut_at(counter.passes(MS / 2).ticks, when));
+        }
+    }
+
+    /// The counter of this processor itself serves: without it every look at the timers reads the clock.
+    #[test]
+    fn the_gate_shuts_once_the_pace_of_the_counter_is_known() {
+        if !counter_is_steady() {
+            return;
+        }
+        let (gate, when) = (Gate::new(), clock::now() + 3_600_000 * MS);
+        let start = Instant::now();
+        while !gate.is_shut(when) {
+            assert!(start.elapsed() < Duration::from_secs(20), "the gate stays open: {:?}", Reading::now());
+            std::thread::sleep(Duration::from_micros(700));
+            gate.shut(Reading::now(), when);
         }
     }
 

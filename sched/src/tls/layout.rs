@@ -127,6 +127,9 @@ impl Layout {
         if !images.contains(&layout.current) || !images.contains(&layout.home) {
             return Err("the runtime is in a library that was opened later, so its thread-locals are not in the block".into());
         }
+        if !libraries.lie_within(&images) || !of_libc.lies_within(&images) {
+            return Err("thread-locals of a library lie outside of the block that is known".into());
+        }
         if !(0..8192).contains(&(layout.res - record)) {
             return Err("the record of a thread has no state of the resolver".into());
         }

@@ -14,6 +14,7 @@
 //! one.
 
 use std::ffi::{CStr, c_int, c_void};
+use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -95,6 +96,11 @@ impl Libraries {
         self.images.iter().any(|opened| opened.image.has(offset))
     }
 
+    /// Returns `true` if the thread-locals of all libraries but libc are in this part of a block.
+    pub(super) fn lie_within(&self, part: &Range<isize>) -> bool {
+        self.images.iter().all(|opened| opened.image.lies_within(part))
+    }
+
     /// Returns `false` if a library has come or gone since these were found.
     #[inline(always)]
     pub(super) fn are_all(&self) -> bool {
@@ -154,6 +160,10 @@ impl Image {
 
     pub(super) fn has(&self, offset: isize) -> bool {
         (self.offset..self.offset + self.bytes.cast_signed()).contains(&offset)
+    }
+
+    pub(super) fn lies_within(&self, part: &Range<isize>) -> bool {
+        part.start <= self.offset && self.offset + self.bytes.cast_signed() <= part.end
     }
 
     fn overlaps(&self, other: &Image) -> bool {
