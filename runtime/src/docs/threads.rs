@@ -171,7 +171,7 @@
 //! # Figures
 //!
 //! The same program in both modes, on two processors of an AMD EPYC (a virtual machine, Linux 6.18), on 27
-//! November 2026, one run while other programs ran: `cargo run --release -p threads --bin figures` in
+//! November 2026, one run while other programs ran: `cargo run --release -p std-threads` in
 //! `tests/crates`.
 //!
 //! | | OS threads | green threads |
