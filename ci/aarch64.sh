@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # Runs tests and examples that are built for 64-bit Arm, under qemu-user, an emulator. It prints which tests it leaves out, and why. An
 # emulator on x86-64 keeps the order of memory accesses of x86-64, so the script finds no mistake in an ordering. Needs cargo-nextest, and
-# qemu-user with a cross compiler, which ci/setup.sh installs.
+# qemu-user with a compiler (ci/aarch64-cc.sh), which ci/setup.sh installs.
 # Usage: ci/aarch64.sh [--all]   (a sample; --all: also the other test programs and examples, in ci/nightly.sh)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=aarch64-unknown-linux-gnu
-export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$PWD/ci/aarch64-cc.sh
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
 # For the children of tests, and the libraries that tests compile (tests/src/child.rs).
-export TESTS_RUNNER=$CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER TESTS_CC=aarch64-linux-gnu-gcc
+export TESTS_RUNNER=$CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER TESTS_CC=$PWD/ci/aarch64-cc.sh
 
-for program in qemu-aarch64 aarch64-linux-gnu-gcc; do
+for program in qemu-aarch64 clang aarch64-linux-gnu-ld; do
     command -v "$program" >/dev/null || { echo "ci/aarch64.sh: $program is missing, ci/setup.sh installs it" >&2; exit 1; }
 done
 # An emulated test takes several times as long.

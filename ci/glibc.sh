@@ -41,14 +41,14 @@ done
 # The emulator takes the loader and the libraries from a folder, so the program is linked as always. Three tests fail under it: ci/aarch64.sh
 # says why.
 target=aarch64-unknown-linux-gnu
-program=$(CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc cargo test --quiet --no-run --target "$target" -p tests \
+program=$(CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$PWD/ci/aarch64-cc.sh cargo test --quiet --no-run --target "$target" -p tests \
     --test thread --message-format=json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
 for release in "$@"; do
     root=$folder/$release-arm64
     [ -d "$root" ] || unpack "$release" arm64 "$root"
     ln -sfn usr/lib "$root/lib"
     echo "+ $release, 64-bit Arm: $(version "$root/usr/lib/aarch64-linux-gnu/libc.so.6")"
-    TESTS_RUNNER="qemu-aarch64 -L $root" TESTS_CC=aarch64-linux-gnu-gcc qemu-aarch64 -L "$root" "$program" own_locals \
+    TESTS_RUNNER="qemu-aarch64 -L $root" TESTS_CC=$PWD/ci/aarch64-cc.sh qemu-aarch64 -L "$root" "$program" own_locals \
         --skip a_child_of_fork_goes_on --skip blocks_end_with_their_runtime --skip memory_is_not_kept_by_each_green_thread
 done
 
