@@ -20,7 +20,7 @@
 /// The page [`docs::interpose`](crate::docs::interpose) says which calls these are. It has an effect on Linux
 /// with glibc, on x86-64 and 64-bit Arm; elsewhere the line does nothing.
 ///
-/// On x86-64, set [`ThreadLocals::OfGreenThread`](crate::ThreadLocals::OfGreenThread) with it: without that,
+/// Set [`ThreadLocals::OfGreenThread`](crate::ThreadLocals::OfGreenThread) with it: without that,
 /// green threads that share an OS thread are one thread to std's channels.
 ///
 /// With `runtime::interpose!(threads)` all threads of the program are green threads, also those of

@@ -746,6 +746,11 @@ impl StartAtFirstUse for DefaultRuntime {
         if environment::threads_are_green()? == Some(false) {
             return Ok(false);
         }
+        // Nothing of this was run on another processor.
+        if cfg!(not(target_arch = "x86_64")) {
+            let text = "the threads of a program are green threads on x86-64 only";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+        }
         let asked = environment::bytes("RUNTIME_STACK_SIZE", sched::ALLOWED_STACK_BYTES)?;
         let builder = Builder::new().stack_size(asked.unwrap_or(stack_bytes));
         start_default(builder.thread_locals(ThreadLocals::OfGreenThread))
