@@ -170,20 +170,25 @@
 //!
 //! # Figures
 //!
-//! The same program in both modes, on two processors of an AMD EPYC (a virtual machine, Linux 6.18), on 27
-//! November 2026, one run while other programs ran: `cargo run --release -p std-threads` in
+//! The same program in both modes, in turns, on two processors of an AMD EPYC (a virtual machine, Linux 6.18,
+//! quiet, 27 November 2026). Two rounds, the larger of both: `cargo run --release -p std-threads` in
 //! `tests/crates`.
 //!
 //! | | OS threads | green threads |
 //! | --- | ---: | ---: |
-//! | `spawn` and `join`, us | 43.5 | 1.05 |
-//! | `thread::scope` with one thread, us | 47.3 | 1.84 |
-//! | `mpsc`, there and back, us | 38.6 | 1.19 |
-//! | `Mutex` and `Condvar`, there and back, us | 22.1 | 1.05 |
-//! | `park` and `unpark`, there and back, us | 30.0 | 1.11 |
-//! | 10,000 threads asleep: memory of each, the kernel's too, KB | 33.5 | 9.7 |
-//! | echo, 100 connections: thousand requests a second, and OS threads | 111, 202 | 127, 6 |
-//! | echo, 1,000 connections: the same | 178, 2,002 | 136, 7 |
+//! | `spawn` and `join`, us | 49.5 | 1.23 |
+//! | `thread::scope`, us a thread | 34.4 | 0.53 |
+//! | `mpsc`, there and back, us | 41.8 | 1.62 |
+//! | `Mutex` and `Condvar`, there and back, us | 33.3 | 1.46 |
+//! | `park` and `unpark`, there and back, us | 39.6 | 1.33 |
+//! | memory of each of 10,000 waiting threads, with the kernel's, KB | 37.1 | 8.4 |
+//! | 10,000 threads that sleep for a second: until all are joined, s | 1.53 | 1.05 |
+//! | the same with 100,000 | cannot be started | 1.56 |
+//! | echo, 100 connections: thousand requests a second | 107 | 127 |
+//! | requests of a connection in 3 s, fewest and most | 2,729 and 6,190 | 3,748 and 3,866 |
+//! | echo, 1,000 connections: thousand requests a second | 90 | 92 |
+//! | requests of a connection in 3 s, fewest and most | 1 and 3,603 | 250 and 312 |
+//! | context switches of all that | 551,000 | 920 |
 //!
 //! # Tests
 //!
