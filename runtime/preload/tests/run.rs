@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 use std::sync::Once;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -33,7 +33,11 @@ fn launcher() -> Command {
 }
 
 fn run(program: &str, args: &[&str], threads: &str) -> Output {
-    launcher().arg("run").arg(program).args(args).env("RUNTIME_THREADS", threads).output().unwrap()
+    // Builds the library.
+    let launcher = launcher();
+    let mut command = Command::new("timeout");
+    command.args(["-s", "ABRT", "100"]).arg(launcher.get_program()).arg("run").arg(program).args(args);
+    command.env("RUNTIME_THREADS", threads).output().unwrap()
 }
 
 /// Runs a program in both modes, which succeeds and prints the same. Returns what it has printed on stdout
@@ -199,7 +203,7 @@ fn memcached() {
             "-p",
             &port.to_string(),
         ]);
-        let mut server = command.env("RUNTIME_THREADS", threads).spawn().unwrap();
+        let _server = Server(command.env("RUNTIME_THREADS", threads).spawn().unwrap());
         let connect = || {
             let end = Instant::now() + Duration::from_secs(20);
             loop {
@@ -229,7 +233,30 @@ fn memcached() {
             }
         };
         thread::scope(|scope| (0..20).for_each(|number| _ = scope.spawn(move || client(number))));
-        server.kill().unwrap();
-        server.wait().unwrap();
     }
+}
+
+/// A server, which ends with the test, also if that fails.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ended = self.0.kill().and_then(|()| self.0.wait());
+    }
+}
+
+/// No library can be preloaded into a static program. (Skipped where there is no C compiler.)
+#[test]
+fn a_static_program_is_refused() {
+    if !has("gcc") {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (source, program) = (folder.join("static.c"), folder.join("static"));
+    std::fs::write(&source, "int main(void) { return 0; }\n").unwrap();
+    let built = Command::new("gcc").args(["-static", "-o"]).arg(&program).arg(&source).status().unwrap();
+    assert!(built.success());
+    let output = run(program.to_str().unwrap(), &[], "green");
+    assert_eq!(output.status.code(), Some(127));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("it is linked statically"), "{output:?}");
 }

@@ -20,4 +20,5 @@
 //!   have to wait, and metrics. A call that returns an `io::Result` fails with `Unsupported`; any other call
 //!   panics. The text is "this process was forked from one that runs green threads".
 //! - A green thread that comes to its end aborts the process with a message, because it has no scheduler to
-//!   return to. Such a child calls `exec` or `_exit`.
+//!   return to. Such a child calls `exec` or `_exit`. (A program whose [threads](super::threads#a-child-of-fork)
+//!   are green threads ends as with OS threads.)

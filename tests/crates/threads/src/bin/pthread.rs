@@ -222,6 +222,7 @@ fn names() {
         println!("inherits {}", name_of(own()));
         ptr::null_mut()
     }
+    // SAFETY: the thread is this one, or lives until the test lets it go.
     let set = |thread, name: &CStr| unsafe { libc::pthread_setname_np(thread, name.as_ptr()) };
     println!("main: {}", name_of(own()));
     println!("{}", set(own(), c"another"));
