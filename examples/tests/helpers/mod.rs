@@ -26,7 +26,15 @@ pub(crate) fn run(tests: &'static [Test]) {
     let trials = tests
         .iter()
         .map(|&(name, programs, test)| Trial::ignorable_test(name, move || run_if_installed(programs, test)));
-    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit();
+    let mut arguments = Arguments::from_args();
+    // As the harness of std has it. These tests mostly wait.
+    arguments.test_threads = arguments.test_threads.or_else(test_threads);
+    libtest_mimic::run(&arguments, trials.collect()).exit();
+}
+
+/// Returns how many tests run at a time by the variable that std's harness reads.
+fn test_threads() -> Option<usize> {
+    std::env::var("RUST_TEST_THREADS").ok()?.parse().ok()
 }
 
 /// Runs `test` if `programs` are installed. Otherwise the test is ignored, or fails if `CI` is `true`.

@@ -170,12 +170,20 @@ impl Block {
     /// The [`bytes`](Block::bytes) bytes below `end`, which is the end of a page, are the block's until
     /// `free`.
     pub(crate) unsafe fn new(end: usize) -> Block {
-        // The libraries first: one that comes later is noticed.
-        let (layout, libraries) = (found(), Libraries::latest());
-        // SAFETY: this contract; and the block is new.
-        unsafe {
-            let base = layout.new_block(end);
-            Block { base, end, layout, libraries, generation: layout.generation(base) }
+        let layout = found();
+        loop {
+            // The libraries first: one that comes later is noticed.
+            let libraries = Libraries::latest();
+            // SAFETY: this contract; and the block is new.
+            unsafe {
+                let base = layout.new_block(end);
+                // libc may have written the values of one that came in between, and may be gone when the
+                // block is brought up to date.
+                if libraries.are_all() {
+                    return Block { base, end, layout, libraries, generation: layout.generation(base) };
+                }
+                layout.end_block(base);
+            }
         }
     }
 
@@ -302,7 +310,7 @@ impl Block {
                 self.replace();
             } else {
                 let latest = Libraries::latest();
-                latest.add_to(self.base, self.libraries);
+                latest.replace(self.libraries, self.base);
                 self.libraries = latest;
             }
         }

@@ -117,22 +117,18 @@ impl Libraries {
         self.images.iter().for_each(|opened| unsafe { opened.image.copy_to(base) });
     }
 
-    /// Writes the start values of the libraries that are not among `older` into the block of `base`. The
-    /// closure of that block goes on.
+    /// Changes the block of `base` from the libraries `older` to these. The closure of that block goes on.
     ///
     /// # Safety
     /// No other thread uses the block, which has the images of `older`.
-    pub(super) unsafe fn add_to(&self, base: usize, older: &Libraries) {
-        for opened in self.images.iter().filter(|opened| !older.images.contains(opened)) {
-            let image = opened.image;
-            let had_another = older.images.iter().any(|other| other.image.overlaps(image));
-            // A closure that has opened the library itself may have written there already.
-            // SAFETY: this contract.
-            unsafe {
-                if had_another || image.is_blank(base) {
-                    image.copy_to(base);
-                }
-            }
+    pub(super) unsafe fn replace(&self, older: &Libraries, base: usize) {
+        let gone = older.images.iter().filter(|opened| !self.images.contains(opened));
+        let come = self.images.iter().filter(|opened| !older.images.contains(opened));
+        // SAFETY: this contract. A closure that has opened a library itself may have written there already,
+        // unless another one had the place before.
+        unsafe {
+            gone.for_each(|opened| opened.image.clear(base));
+            come.filter(|opened| opened.image.is_blank(base)).for_each(|opened| opened.image.copy_to(base));
         }
     }
 }
@@ -147,6 +143,13 @@ impl Image {
             ptr::copy_nonoverlapping(self.start.as_ptr(), self.place(base), self.start.len());
             self.place(base).add(self.start.len()).write_bytes(0, self.bytes - self.start.len());
         }
+    }
+
+    /// # Safety
+    /// As for `copy_to`.
+    unsafe fn clear(&self, base: usize) {
+        // SAFETY: the image lies within the block.
+        unsafe { self.place(base).write_bytes(0, self.bytes) };
     }
 
     /// Returns `true` if the block of `base` has only zeroes there.
@@ -164,11 +167,6 @@ impl Image {
 
     pub(super) fn lies_within(&self, part: &Range<isize>) -> bool {
         part.start <= self.offset && self.offset + self.bytes.cast_signed() <= part.end
-    }
-
-    fn overlaps(&self, other: &Image) -> bool {
-        let end = |image: &Image| image.offset + image.bytes.cast_signed();
-        self.offset < end(other) && other.offset < end(self)
     }
 
     #[inline]

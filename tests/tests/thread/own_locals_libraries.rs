@@ -1,5 +1,7 @@
 //! Thread-locals of its own for each closure: libraries that are opened while the runtime works, with a place
 //! in every block.
+//!
+//! libc's place for such libraries is small. So each test has a process of its own.
 #![cfg(all(
     target_os = "linux",
     target_env = "gnu",
@@ -85,6 +87,7 @@ fn on_all(main: impl Fn() + Send + Sync) {
 
 #[test]
 fn closures_see_the_start_values_of_libraries_that_were_opened_since() {
+    tests::alone!();
     let folder = Folder::new();
     let paths = [7, 42].map(|start| (start, Library::compile(&folder, start)));
     on_all(|| {
@@ -106,30 +109,71 @@ fn closures_see_the_start_values_of_libraries_that_were_opened_since() {
 
 #[test]
 fn closures_that_live_see_the_start_values_of_a_library_when_they_go_on() {
+    tests::alone!();
+    let folder = Folder::new();
+    let paths = [7, 42].map(|start| (start, Library::compile(&folder, start)));
+    on_all(|| paths.iter().for_each(|(start, path)| open_while_closures_wait(*start, path)));
+}
+
+/// Each has its own copies of the libraries: one file that is opened twice is one library. libc uses the place
+/// of a closed library again only if no other was opened since, so it has place for some 100 of these.
+#[test]
+fn several_runtimes_open_libraries_while_closures_wait() {
+    tests::alone!();
+    std::thread::scope(|s| {
+        for _ in 0..4 {
+            s.spawn(|| {
+                let folder = Folder::new();
+                let paths = [7, 42, 99].map(|start| (start, Library::compile(&folder, start)));
+                let builder = Builder::new().procs(2).thread_locals(ThreadLocals::OfGreenThread);
+                with_built(builder, |runtime| {
+                    for (start, path) in paths.iter().cycle().take(20) {
+                        runtime.block_on(|| open_while_closures_wait(*start, path));
+                    }
+                });
+            });
+        }
+    });
+}
+
+fn open_while_closures_wait(start: i64, path: &CString) {
+    let library = Arc::new(OnceLock::<Library>::new());
+    let wait_and_check = || {
+        let library = library.clone();
+        move || {
+            runtime::thread::park();
+            library.get().expect("it was opened before the unpark").check(start);
+        }
+    };
+    let threads: Vec<_> = (0..20).map(|_| spawn(wait_and_check())).collect();
+    threads.iter().for_each(tests::until_it_waits);
+    assert!(library.set(Library::open(path)).is_ok());
+    threads.iter().for_each(|thread| thread.thread().unpark());
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    Arc::into_inner(library).and_then(OnceLock::into_inner).expect("it was opened").close();
+}
+
+#[test]
+fn a_closure_that_outlives_a_library_sees_the_start_values_of_the_next_one() {
+    tests::alone!();
     let folder = Folder::new();
     let paths = [7, 42].map(|start| (start, Library::compile(&folder, start)));
     on_all(|| {
-        for (start, path) in &paths {
-            let library = Arc::new(OnceLock::<Library>::new());
-            let wait_and_check = |start| {
-                let library = library.clone();
-                move || {
-                    runtime::thread::park();
-                    library.get().expect("it was opened before the unpark").check(start);
-                }
-            };
-            let threads: Vec<_> = (0..20).map(|_| spawn(wait_and_check(*start))).collect();
-            threads.iter().for_each(tests::until_it_waits);
-            assert!(library.set(Library::open(path)).is_ok());
-            threads.iter().for_each(|thread| thread.thread().unpark());
-            threads.into_iter().for_each(|thread| thread.join().unwrap());
-            Arc::into_inner(library).and_then(OnceLock::into_inner).expect("it was opened").close();
+        for (start, path) in paths.iter().cycle().take(6) {
+            let library = Library::open(path);
+            yield_now();
+            library.check(*start);
+            library.close();
+            // The block hears that the library has gone, before the next one takes its place.
+            yield_now();
+            scope(|s| drop(s.spawn(yield_now)));
         }
     });
 }
 
 #[test]
 fn a_closure_that_opens_a_library_sees_the_start_values_after_it_has_waited() {
+    tests::alone!();
     let folder = Folder::new();
     let path = Library::compile(&folder, 7);
     on_all(|| {
@@ -148,6 +192,7 @@ fn a_closure_that_opens_a_library_sees_the_start_values_after_it_has_waited() {
 
 #[test]
 fn libraries_are_opened_and_closed_while_closures_begin_and_end() {
+    tests::alone!();
     let folder = Folder::new();
     let paths = [7, 42, 99].map(|start| (start, Library::compile(&folder, start)));
     on_all(|| {
