@@ -34,6 +34,6 @@ cargo test "${packages[@]}" --doc -- hyper stream tracing dump debug profile tra
 
 # Alone.
 cargo test -p monochrome --features tokio --doc tokio
-cargo nextest run -p monochrome -p monochrome-netpoll --features monochrome/interpose,monochrome-netpoll/foreign \
-    -E '(package(monochrome) and kind(lib) and test(/^interpose/)) or binary(foreign)'
+cargo nextest run -p monochrome-interpose -p monochrome-netpoll --features monochrome-netpoll/foreign \
+    -E 'package(monochrome-interpose) or binary(foreign)'
 cargo test -p monochrome -p monochrome-netpoll --features monochrome/interpose,monochrome-netpoll/foreign --doc interpose

@@ -9,7 +9,8 @@ mkdir -p "$target"
 
 # "CRATE SYMBOLS: REASON". A crate that is not listed refers to none of the functions; std may refer to all.
 cat >"$target/raw-calls.allowed" <<'EOF'
-runtime clock_gettime: the check that a program with simulations has the line `runtime::sim!();`, and the time that C sees (interpose/sleep.rs)
+runtime clock_gettime: the check that a program with simulations has the line `runtime::sim!();`
+interpose clock_gettime: the time that C sees (sleep.rs)
 runtime syscall: statx outside of a simulation, as the caller's own call
 sched clock_gettime: the CPU time of a thread, which no simulation answers (watch/debugger.rs)
 sched pthread_self: whether a thread asks for its own stack (m/bounds.rs), by the name that the hook gives it; the trial of blocks (tls/try_out.rs), before any green thread
@@ -71,11 +72,11 @@ BY_RIGHT = {
     ("sched/src/watch/debugger.rs", "clock_gettime"),  # The CPU time of a thread.
     ("sched/src/m/bounds.rs", "pthread_self"),  # The name that the caller has for itself.
     ("sched/src/tls/try_out.rs", "pthread_self"),  # Before any green thread.
-    ("runtime/src/interpose/sleep.rs", "clock_gettime"),  # The time that C sees: in a simulation the simulated time.
+    ("runtime/interpose/src/sleep.rs", "clock_gettime"),  # The time that C sees: in a simulation the simulated time.
     ("runtime/src/sim/clock.rs", "clock_gettime"),  # The check that the program has the line.
     ("runtime/src/sim/disk/metadata.rs", "syscall"),  # Outside of a simulation, as the caller's own call.
 }
-for crate in ["netpoll", "sched", "sysmon", "timers", "runtime"]:
+for crate in ["netpoll", "sched", "sysmon", "timers", "runtime", "runtime/interpose"]:
     for file in sorted(Path(crate, "src").rglob("*.rs")):
         text = file.read_text().split("mod tests {")[0]
         for line in text.splitlines():

@@ -101,34 +101,32 @@ macro_rules! sim {
 pub mod functions {
     #[cfg(feature = "interpose")]
     pub mod interposed {
-        pub use crate::interpose::accept::{accept, accept4};
-        pub use crate::interpose::checked::{
-            __poll_chk, __ppoll_chk, __read_chk, __recv_chk, __recvfrom_chk,
-        };
-        pub use crate::interpose::close::{close, close_range, closefrom, dup2, dup3};
-        pub use crate::interpose::connect::connect;
-        pub use crate::interpose::names::getaddrinfo;
-        pub use crate::interpose::poll::{epoll_wait, poll, ppoll, select};
-        pub use crate::interpose::read::{preadv2, preadv64v2, read, readv, recv, recvfrom, recvmsg};
-        pub use crate::interpose::sleep::{clock_nanosleep, nanosleep, sleep, thrd_sleep, usleep};
-        pub use crate::interpose::write::{pwritev2, pwritev64v2, send, sendmsg, sendto, write, writev};
+        pub use interpose::accept::{accept, accept4};
+        pub use interpose::checked::{__poll_chk, __ppoll_chk, __read_chk, __recv_chk, __recvfrom_chk};
+        pub use interpose::close::{close, close_range, closefrom, dup2, dup3};
+        pub use interpose::connect::connect;
+        pub use interpose::names::getaddrinfo;
+        pub use interpose::poll::{epoll_wait, poll, ppoll, select};
+        pub use interpose::read::{preadv2, preadv64v2, read, readv, recv, recvfrom, recvmsg};
+        pub use interpose::sleep::{clock_nanosleep, nanosleep, sleep, thrd_sleep, usleep};
+        pub use interpose::write::{pwritev2, pwritev64v2, send, sendmsg, sendto, write, writev};
 
         pub mod threads {
-            pub use crate::interpose::threads::attributes::{
+            pub use crate::interposed::of_libc;
+            pub use interpose::threads::attributes::{
                 affinity, cancel, cpu_clock, kill, policy, set_affinity, set_policy, set_priority, sigqueue,
             };
-            pub use crate::interpose::threads::create::{create, exit};
-            pub use crate::interpose::threads::join::{clock_join, detach, join, timed_join, try_join};
-            pub use crate::interpose::threads::locks::condition::{
+            pub use interpose::threads::create::{create, exit};
+            pub use interpose::threads::join::{clock_join, detach, join, timed_join, try_join};
+            pub use interpose::threads::locks::condition::{
                 broadcast, clock_wait, destroy, signal, timed_wait, wait,
             };
-            pub use crate::interpose::threads::locks::mutex::{clock_lock, lock, timed_lock, unlock};
-            pub use crate::interpose::threads::locks::rwlock::{
+            pub use interpose::threads::locks::mutex::{clock_lock, lock, timed_lock, unlock};
+            pub use interpose::threads::locks::rwlock::{
                 clock_read, clock_write, read, timed_read, timed_write, unlock_rwlock, write,
             };
-            pub use crate::interpose::threads::names::{current, get_name, set_name};
-            pub use crate::interpose::threads::start::of_libc;
-            pub use crate::interpose::threads::yields::sched_yield;
+            pub use interpose::threads::names::{current, get_name, set_name};
+            pub use interpose::threads::yields::sched_yield;
         }
     }
     #[cfg(feature = "sim")]

@@ -180,7 +180,7 @@ pub mod hyper;
     target_env = "gnu",
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
-mod interpose;
+mod interposed;
 #[cfg(unix)]
 pub mod io;
 pub mod metrics;

@@ -85,7 +85,7 @@ macro_rules! forms {
 #[cfg(feature = "interpose")]
 forms! {
     /// Green threads park in `futex`.
-    interposed: futex_number futex = libc::SYS_futex => crate::interpose::futex::futex,;
+    interposed: futex_number futex = libc::SYS_futex => interpose::futex::futex,;
 }
 
 #[cfg(feature = "sim")]
@@ -101,7 +101,7 @@ forms! {
 forms! {
     /// Green threads park in `futex`; in a simulation, clocks and random bytes are simulated.
     both:
-        futex_number futex = libc::SYS_futex => crate::interpose::futex::futex,
+        futex_number futex = libc::SYS_futex => interpose::futex::futex,
         random_number random = libc::SYS_getrandom => crate::sim::by_number::getrandom,
         clock_number clock = libc::SYS_clock_gettime => crate::sim::by_number::clock_gettime,;
 }

@@ -586,7 +586,7 @@ impl Builder {
             target_env = "gnu",
             any(target_arch = "x86_64", target_arch = "aarch64")
         ))]
-        crate::interpose::note();
+        interpose::note(&crate::interposed::HOST);
         let sysmon = or_else(self.sysmon, || environment::switch("RUNTIME_SYSMON"), || true)?;
         #[cfg(unix)]
         let dump_on = match self.dump_on {

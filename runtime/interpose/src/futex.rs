@@ -1,4 +1,4 @@
-//! `futex`, as libc's `syscall` makes it (`crate::syscall`): std's locks wait by it.
+//! `futex`, as libc's `syscall` makes it (`syscall.rs` of `monochrome`): std's locks wait by it.
 //!
 //! std waits by `FUTEX_WAIT_BITSET` with an absolute time of the monotonic clock, and wakes by `FUTEX_WAKE`;
 //! both are private to the process. Other operations on the same words are not expected.
@@ -29,7 +29,7 @@ const WAKE_BITSET: c_int = libc::FUTEX_WAKE_BITSET | libc::FUTEX_PRIVATE_FLAG;
 ///
 /// # Safety
 /// As that of the system call. Arguments that the operation does not have may be anything.
-pub(crate) unsafe extern "C" fn futex(
+pub unsafe extern "C" fn futex(
     number: c_long,
     address: usize,
     operation: usize,

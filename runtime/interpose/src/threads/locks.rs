@@ -6,9 +6,9 @@
 //! than glibc's while threads wait. `RUNTIME_THREADS=os` decides that, which a constructor's call may read
 //! before `main` does.
 
-pub(crate) mod condition;
-pub(crate) mod mutex;
-pub(crate) mod rwlock;
+pub mod condition;
+pub mod mutex;
+pub mod rwlock;
 
 use std::ffi::{CStr, c_int};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use libc::{clockid_t, timespec};
 use timers::clock;
 
-use crate::interpose::poll::duration;
-use crate::interpose::sleep;
+use crate::poll::duration;
+use crate::sleep;
 
 /// The values of `OURS`.
 const UNDECIDED: u8 = 0;

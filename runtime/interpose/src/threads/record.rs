@@ -27,7 +27,7 @@ use libc::pthread_t;
 use sched::GHandle;
 use sched::sync::Mutex;
 
-use crate::interpose::futex;
+use crate::futex;
 
 /// Begins each record. No address: it is not canonical.
 const MARK: usize = 0x6772_6565_6e74_6872;

@@ -7,7 +7,7 @@ use libc::pthread_t;
 
 use super::record::{NAME, Record};
 use super::{create, real};
-use crate::interpose::raw::call;
+use crate::raw::call;
 
 real! {
     pthread_self: unsafe extern "C" fn() -> pthread_t;

@@ -33,7 +33,7 @@ use timers::clock;
 
 use super::super::real;
 use super::{are_ours, until};
-use crate::interpose::futex::{self, Wait};
+use crate::futex::{self, Wait};
 
 type Lock = unsafe extern "C" fn(*mut pthread_mutex_t) -> c_int;
 

@@ -31,7 +31,7 @@ use timers::clock;
 use super::super::real;
 use super::mutex::own_number;
 use super::{are_ours, until};
-use crate::interpose::futex::{self, Wait};
+use crate::futex::{self, Wait};
 
 type Lock = unsafe extern "C" fn(*mut pthread_rwlock_t) -> c_int;
 type TimedLock = unsafe extern "C" fn(*mut pthread_rwlock_t, *const timespec) -> c_int;

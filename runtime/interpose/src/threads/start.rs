@@ -17,12 +17,13 @@ use libc::EXIT_FAILURE;
 
 use super::record::Reference;
 use super::{create, names, real};
-use crate::default::{DefaultRuntime, StartAtFirstUse};
+use crate::host::{Host, host, set};
 
 /// `main` as the linker knows it.
-type Main = unsafe extern "C-unwind" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
+pub type Main = unsafe extern "C-unwind" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
 
-type Init = Option<unsafe extern "C" fn()>;
+/// A function that libc calls before or after `main`.
+pub type Init = Option<unsafe extern "C" fn()>;
 
 real! {
     __libc_start_main: unsafe extern "C-unwind" fn(
@@ -51,19 +52,26 @@ pub(super) fn are_green() -> bool {
     GREEN.load(Ordering::Relaxed)
 }
 
-/// libc's `__libc_start_main`, with a `main` that may run the program's as a green thread.
+/// The arguments of `__libc_start_main`.
+#[derive(Debug)]
+pub struct Entry {
+    /// The program's `main`.
+    pub main: Main,
+    /// Those of `main`.
+    pub arguments: (c_int, *mut *mut c_char),
+    /// What runs before and after it: `init`, `fini`, `rtld_fini`.
+    pub around: [Init; 3],
+    /// Where the first stack ends.
+    pub stack_end: *mut c_void,
+}
+
+/// Calls libc's `__libc_start_main`, with a `main` that may run the program's as a green thread of `host`.
 ///
 /// # Safety
-/// As libc's: the entry of the executable calls it.
-pub unsafe extern "C-unwind" fn of_libc(
-    main: Main,
-    argc: c_int,
-    argv: *mut *mut c_char,
-    init: Init,
-    fini: Init,
-    rtld_fini: Init,
-    stack_end: *mut c_void,
-) -> c_int {
+/// As libc's: the entry of the executable has passed these arguments.
+pub unsafe fn of_libc(host: &'static Host, entry: Entry) -> c_int {
+    set(host);
+    let Entry { main, arguments: (argc, argv), around: [init, fini, rtld_fini], stack_end } = entry;
     // Relaxed: read on this thread.
     MAIN.store(main as *mut (), Ordering::Relaxed);
     // SAFETY: the caller's arguments, but for `main`.
@@ -108,7 +116,7 @@ unsafe extern "C-unwind" fn first_main(argc: c_int, argv: *mut *mut c_char, envp
 
 /// Starts the default runtime. Returns `false` if the threads of this process are OS threads.
 fn prepare() -> io::Result<bool> {
-    match DefaultRuntime::start_for_threads(STACK_OF_STD) {
+    match (host().start_for_threads)(STACK_OF_STD) {
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {
             eprintln!("{error}. The threads of this program are OS threads.");
             Ok(false)

@@ -8,11 +8,11 @@ use std::sync::OnceLock;
 
 use libc::addrinfo;
 use sched::Sched;
-use sched::foreign::{interruption, is_blocking, is_user_code, keep_thread};
+use sched::foreign::{interruption, is_blocking, is_user_code};
 
 use super::fail;
 use super::wait::of_interruption;
-use crate::bounded::places_of;
+use crate::host::host;
 
 type Getaddrinfo =
     unsafe extern "C" fn(*const c_char, *const c_char, *const addrinfo, *mut *mut addrinfo) -> c_int;
@@ -40,25 +40,16 @@ pub unsafe extern "C" fn getaddrinfo(
 }
 
 /// Calls `ask` without the P, when the green thread has a place among the look-ups of its runtime.
-fn ask_in_line(sched: &Sched, ask: impl FnOnce() -> c_int) -> c_int {
-    match keep_thread(|| {
-        let places = places_of(sched);
-        let _waits = places.count_waiting();
-        places.free.acquire_unless_interrupted()
-    }) {
-        Some(place) => {
-            let place = place.expect("the places are never closed");
-            // The way back into the runtime may write `errno`.
-            let (result, errno) = sched::park::blocking(|| (ask(), errno()));
-            drop(place);
-            fail(-(errno as isize));
-            result
-        }
-        None => {
-            fail(of_interruption(interruption()));
-            libc::EAI_SYSTEM
-        }
+fn ask_in_line(sched: &Sched, ask: impl Fn() -> c_int) -> c_int {
+    let mut done = None;
+    // The way back into the runtime may write `errno`.
+    if (host().in_line)(sched, &mut || done = Some((ask(), errno()))) {
+        let (result, errno) = done.expect("it was called");
+        fail(-(errno as isize));
+        return result;
     }
+    fail(of_interruption(interruption()));
+    libc::EAI_SYSTEM
 }
 
 #[inline(never)]

@@ -31,7 +31,7 @@ use timers::clock;
 
 use super::super::real;
 use super::{are_ours, mutex, until};
-use crate::interpose::futex::{self, Wait};
+use crate::futex::{self, Wait};
 
 type One = unsafe extern "C" fn(*mut pthread_cond_t) -> c_int;
 

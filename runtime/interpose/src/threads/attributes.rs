@@ -9,8 +9,8 @@ use libc::{clockid_t, cpu_set_t, pthread_t, sched_param};
 
 use super::record::Record;
 use super::{create, real};
-use crate::interpose::process;
-use crate::interpose::raw::call;
+use crate::process;
+use crate::raw::call;
 
 real! {
     pthread_kill: unsafe extern "C" fn(pthread_t, c_int) -> c_int;

@@ -1,5 +1,5 @@
 //! Threads of pthread that are green threads, in a program with the line `runtime::interpose!(threads)`. The
-//! page [`docs::threads`](crate::docs::threads) says what users see.
+//! page `docs::threads` says what users see.
 //!
 //! ```text
 //!   __libc_start_main ──RUNTIME_THREADS=os, or no blocks──> libc's: all are OS threads
@@ -17,17 +17,17 @@
 //!
 //! What starts in user code becomes a green thread. The runtime's own threads stay OS threads. So do
 //! the threads that an OS thread starts. A `pthread_t` of an OS thread goes to libc's function, one of a green
-//! thread never does. Closures of [`spawn`](crate::spawn()) are no threads of pthread: to themselves they
+//! thread never does. Closures of `spawn` are no threads of pthread: to themselves they
 //! have the name of their block of thread-locals, which no other function here knows.
 
-pub(crate) mod attributes;
-pub(crate) mod create;
-pub(crate) mod join;
-pub(crate) mod locks;
-pub(crate) mod names;
+pub mod attributes;
+pub mod create;
+pub mod join;
+pub mod locks;
+pub mod names;
 mod record;
-pub(crate) mod start;
-pub(crate) mod yields;
+pub mod start;
+pub mod yields;
 
 /// Declares libc's function of a name: a function that returns it.
 macro_rules! real {

@@ -11,8 +11,8 @@ use timers::clock;
 
 use super::record::{Record, Reference};
 use super::{create, real};
-use crate::interpose::poll::duration;
-use crate::interpose::{process, sleep};
+use crate::poll::duration;
+use crate::{process, sleep};
 
 type Result = *mut *mut c_void;
 

@@ -1,6 +1,7 @@
 //! Interposition: `read`, `recv`, `poll`, `nanosleep` and others, in the place of libc's in a program with
-//! the line `runtime::interpose!()` (`crate::hooks`). The page [`docs::interpose`](crate::docs::interpose)
-//! says what users see. (Feature `interpose`, Linux with glibc.)
+//! the line `runtime::interpose!()` (`hooks.rs` of the crate `monochrome`, which names these functions). That
+//! crate's page `docs::interpose` says what users see. On other systems than Linux with glibc, on x86-64 and
+//! 64-bit Arm, this crate is empty.
 //!
 //! An executable's own definition of a function of libc is found first, by Rust code as well as by C
 //! libraries. Each hook looks whether the code of a green thread runs here, and makes the system call itself
@@ -15,38 +16,43 @@
 //! ```
 //!
 //! - `raw.rs`: what hooks ask the system: hooks never call hooks, and nothing here writes `errno` but
-//!   [`finish`].
+//!   `finish`.
 //! - `fd.rs`: what is known of a descriptor: what it is, and whether a green thread waits for it.
 //! - `wait.rs`: the loop of attempts and waits, and the descriptor's own time-outs.
 //! - `message.rs`: lists of buffers of which a part is done.
 //! - `process.rs`: children of `vfork`, which do not park.
-//! - `futex.rs`: `futex`, by which std's locks wait. (`syscall`, which makes it, is in `crate::syscall`.)
-//! - `read.rs`, `write.rs`, `accept.rs`, `connect.rs`, `poll.rs`, `asleep.rs`, `names.rs`, `close.rs`: the
+//! - `futex.rs`: `futex`, by which std's locks wait. (`syscall`, which makes it, is in `syscall.rs` of
+//!   `monochrome`.)
+//! - `host.rs`: what the hooks ask of `monochrome`.
+//! - `threads.rs` and `threads/`: threads of pthread that are green threads.
+//! - `read.rs`, `write.rs`, `accept.rs`, `connect.rs`, `poll.rs`, `sleep.rs`, `names.rs`, `close.rs`: the
 //!   hooks. `checked.rs`: those that C calls with the size of its buffer.
 //!
 //! The runtime's own code makes system calls by `netpoll::raw`, and calls no hook: not in signal handlers,
 //! and not where an M is woken (`ci/raw-calls.sh` checks that). What std and other crates call on the
-//! runtime's behalf does not park: in the runtime a P is not lent, which [`may_park`] sees. Descriptors of
+//! runtime's behalf does not park: in the runtime a P is not lent, which `may_park` sees. Descriptors of
 //! the runtime are non-blocking.
 
+#![cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 #![allow(unsafe_code)]
 
-pub(crate) mod accept;
-pub(crate) mod checked;
-pub(crate) mod close;
-pub(crate) mod connect;
+pub mod accept;
+pub mod checked;
+pub mod close;
+pub mod connect;
 mod fd;
-pub(crate) mod futex;
+pub mod futex;
+pub mod host;
 mod message;
-pub(crate) mod names;
-pub(crate) mod poll;
+pub mod names;
+pub mod poll;
 mod process;
 mod raw;
-pub(crate) mod read;
-pub(crate) mod sleep;
-pub(crate) mod threads;
+pub mod read;
+pub mod sleep;
+pub mod threads;
 mod wait;
-pub(crate) mod write;
+pub mod write;
 
 use std::ffi::c_int;
 
@@ -70,7 +76,9 @@ const fn error(errno: c_int) -> isize {
     -(errno as isize)
 }
 
-/// Records what hooks need to know of the process. *Runs on: the maker of a runtime.*
-pub(crate) fn note() {
+/// Records what hooks need to know of the process, and of the crate that has the runtimes. *Runs on: the
+/// maker of a runtime.*
+pub fn note(of: &'static host::Host) {
+    host::set(of);
     process::note();
 }

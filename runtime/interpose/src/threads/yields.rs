@@ -5,8 +5,8 @@ use std::ffi::c_int;
 use sched::foreign;
 
 use super::start;
-use crate::interpose::finish;
-use crate::interpose::raw::call;
+use crate::finish;
+use crate::raw::call;
 
 /// libc's `sched_yield`: other green threads run first, then other OS threads.
 ///

@@ -14,8 +14,8 @@ use sched::{After, Cancelled, foreign, fork, starting};
 
 use super::record::{Record, Reference};
 use super::{names, real, start};
-use crate::default::default_sched;
-use crate::interpose::futex;
+use crate::futex;
+use crate::host::host;
 
 /// The function of a thread. `pthread_exit` unwinds through it.
 type Start = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
@@ -108,13 +108,14 @@ pub(super) fn begin(
     stack_bytes: usize,
     run: impl FnOnce() -> *mut c_void + Send + 'static,
 ) -> io::Result<()> {
-    let sched = default_sched()?;
+    let sched = (host().default_sched)()?;
     let stack_bytes = (stack_bytes > sched.config().stack_bytes).then_some(stack_bytes);
     let spec = Spec { name: None, stack_bytes, place: Location::caller() };
     let (own, ends) = (record.clone(), Ends(record.clone()));
     // Relaxed: the count leads to no other data. The new thread is counted before it can end.
     LIVE.fetch_add(1, Ordering::Relaxed);
-    let started = crate::spawn::start::spawn_then(Where::In(sched), spec, move || live(&own, run), ends);
+    // SAFETY: the closure borrows nothing.
+    let started = unsafe { sched::spawn::closure(Where::In(sched), spec, move || live(&own, run), ends) };
     match started {
         Ok(join) => {
             record.set_handle(join.thread().clone());
