@@ -29,11 +29,11 @@ use crate::sys;
 /// The recorder of one P.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    /// Null while the recorder is off. Points into `tapes`.
-    tape: AtomicPtr<RingWriter>,
-    /// All tapes that the P ever had, one of each length. A holder of the P may still write to one that was
+    /// Null while the recorder is off. Points into `writers`.
+    writer: AtomicPtr<RingWriter>,
+    /// All writers that the P ever had, one of each length. A holder of the P may still write to one that was
     /// taken out.
-    tapes: Mutex<Vec<Arc<RingWriter>>>,
+    writers: Mutex<Vec<Arc<RingWriter>>>,
 }
 
 /// A ring and the state of its writer. Only the holder of the P writes, but for `since`.
@@ -51,50 +51,50 @@ pub(crate) struct RingWriter {
 
 impl Recorder {
     pub(crate) fn new() -> Recorder {
-        Recorder { tape: AtomicPtr::new(ptr::null_mut()), tapes: Mutex::new(Vec::new()) }
+        Recorder { writer: AtomicPtr::new(ptr::null_mut()), writers: Mutex::new(Vec::new()) }
     }
 
-    /// Begins to record into a ring of `events` places. Returns the tape. *Runs on: any thread.*
+    /// Begins to record into a ring of `events` places. Returns the writer. *Runs on: any thread.*
     pub(crate) fn start(&self, events: usize, since: u64) -> Arc<RingWriter> {
-        let mut tapes = self.tapes.lock();
-        let known = tapes.iter().find(|tape| tape.ring.places() == events).cloned();
-        let tape = known.unwrap_or_else(|| {
-            let tape = Arc::new(RingWriter {
+        let mut writers = self.writers.lock();
+        let known = writers.iter().find(|writer| writer.ring.places() == events).cloned();
+        let writer = known.unwrap_or_else(|| {
+            let writer = Arc::new(RingWriter {
                 ring: Ring::new(events),
                 since: AtomicU64::new(0),
                 older: AtomicU64::new(0),
                 moment: AtomicU64::new(0),
             });
-            tapes.push(tape.clone());
-            tape
+            writers.push(writer.clone());
+            writer
         });
-        tape.since.store(since, Ordering::Relaxed);
+        writer.since.store(since, Ordering::Relaxed);
         // Relaxed: the lock of the recording orders this store before the reads of this recording.
-        tape.older.store(tape.ring.written(), Ordering::Relaxed);
+        writer.older.store(writer.ring.written(), Ordering::Relaxed);
         // Release: pairs with the Acquire in `on`; the holder sees the ring.
-        self.tape.store(Arc::as_ptr(&tape).cast_mut(), Ordering::Release);
-        tape
+        self.writer.store(Arc::as_ptr(&writer).cast_mut(), Ordering::Release);
+        writer
     }
 
     /// Ends the recording. A holder of the P that is in the middle of an event still writes it. *Runs on: any
     /// thread.*
     pub(crate) fn stop(&self) {
-        self.tape.store(ptr::null_mut(), Ordering::Relaxed);
+        self.writer.store(ptr::null_mut(), Ordering::Relaxed);
     }
 
     #[inline(always)]
     fn on(&self) -> Option<&RingWriter> {
         // Acquire: pairs with `start`.
-        // SAFETY: `tape` is null or points into an `Arc` in `tapes`, which keeps each tape as long as this
-        // recorder.
-        unsafe { self.tape.load(Ordering::Acquire).as_ref() }
+        // SAFETY: `writer` is null or points into an `Arc` in `writers`, which keeps each writer as long as
+        // this recorder.
+        unsafe { self.writer.load(Ordering::Acquire).as_ref() }
     }
 
     /// Records an event, without a [`Held`]. *Runs on: the holder of the P.*
     #[inline]
     pub(crate) fn notes(&self, kind: Kind, id: u64, argument: usize) {
-        if let Some(tape) = self.on() {
-            tape.write(kind, id, argument_of(argument));
+        if let Some(writer) = self.on() {
+            writer.write(kind, id, argument_of(argument));
         }
     }
 }
@@ -117,7 +117,7 @@ impl Held<'_> {
     #[inline(always)]
     pub(crate) fn runs(self, g: &G) {
         if self.own().records() {
-            self.records_here(|tape| tape.runs(g));
+            self.records_here(|writer| writer.runs(g));
         }
     }
 
@@ -125,7 +125,7 @@ impl Held<'_> {
     #[inline(always)]
     pub(crate) fn stops(self, stopped: Stopped) {
         if self.own().records() {
-            self.records_here(|tape| tape.stops(stopped.argument()));
+            self.records_here(|writer| writer.stops(stopped.argument()));
         }
     }
 
@@ -133,7 +133,7 @@ impl Held<'_> {
     #[inline(always)]
     pub(crate) fn parks(self, g: &G) {
         if self.own().records() {
-            self.records(|tape| tape.stops(Stopped::Park(g.waits_for_number()).argument()));
+            self.records(|writer| writer.stops(Stopped::Park(g.waits_for_number()).argument()));
         }
     }
 
@@ -152,9 +152,9 @@ impl Held<'_> {
     #[inline(always)]
     pub(crate) fn searches(self) {
         if self.own().records() {
-            self.records(|tape| {
-                tape.write_stop();
-                tape.end_moment();
+            self.records(|writer| {
+                writer.write_stop();
+                writer.end_moment();
             });
         }
     }
@@ -162,12 +162,12 @@ impl Held<'_> {
     /// Records that `g` was made ready. *Runs on: the waker, before a thief can see `g` in a queue, and after
     /// the look's `ends_at_sample`.*
     pub(crate) fn readies(self, g: &G, by: By) {
-        self.records_here(|tape| tape.write(Kind::Ready, g.id(), by as u16));
+        self.records_here(|writer| writer.write(Kind::Ready, g.id(), by as u16));
     }
 
     /// As `readies`, for one of many Gs that are made ready at one moment.
     pub(crate) fn readies_one_of_many(self, g: &G, by: By) {
-        self.records_here(|tape| tape.write_in_moment(Kind::Ready, g.id(), by as u16));
+        self.records_here(|writer| writer.write_in_moment(Kind::Ready, g.id(), by as u16));
     }
 
     /// Records an event that wake-ups or a stop follow at once: a new moment. *Runs on: the holder, after all
@@ -175,9 +175,9 @@ impl Held<'_> {
     #[inline(always)]
     pub(crate) fn notes_moment(self, kind: Kind, id: u64, argument: usize) {
         if self.recorder.on().is_some() {
-            self.records(|tape| {
-                tape.end_moment();
-                tape.write_in_moment(kind, id, argument_of(argument));
+            self.records(|writer| {
+                writer.end_moment();
+                writer.write_in_moment(kind, id, argument_of(argument));
             });
         }
     }
@@ -186,7 +186,7 @@ impl Held<'_> {
     #[inline(always)]
     pub(crate) fn notes_in_moment(self, kind: Kind, id: u64, argument: usize) {
         if self.recorder.on().is_some() {
-            self.records(|tape| tape.write_in_moment(kind, id, argument_of(argument)));
+            self.records(|writer| writer.write_in_moment(kind, id, argument_of(argument)));
         }
     }
 
@@ -203,9 +203,9 @@ impl Held<'_> {
     pub(crate) fn idles(self, m: usize) -> u64 {
         let mut at = 0;
         if self.recorder.on().is_some() {
-            self.records(|tape| {
+            self.records(|writer| {
                 at = sys::stamp();
-                tape.write_at(at, Kind::Idle, 0, argument_of(m));
+                writer.write_at(at, Kind::Idle, 0, argument_of(m));
             });
         }
         at
@@ -213,7 +213,7 @@ impl Held<'_> {
 
     /// Records that `g` was spawned. *Runs on: as `readies`.*
     pub(crate) fn spawns(self, g: &G) {
-        self.records(|tape| tape.spawns(g));
+        self.records(|writer| writer.spawns(g));
     }
 
     /// Records any other event.
@@ -224,7 +224,7 @@ impl Held<'_> {
         }
     }
 
-    /// Calls `write` with the tape, and notes in the alerts whether there is one.
+    /// Calls `write` with the writer, and notes in the alerts whether there is one.
     #[inline(never)]
     fn records(self, write: impl FnOnce(&RingWriter)) {
         self.records_here(write);
@@ -234,9 +234,9 @@ impl Held<'_> {
     /// of their own.
     #[inline(always)]
     fn records_here(self, write: impl FnOnce(&RingWriter)) {
-        let tape = self.recorder.on();
-        self.own().set_records(tape.is_some());
-        tape.map(write);
+        let writer = self.recorder.on();
+        self.own().set_records(writer.is_some());
+        writer.map(write);
     }
 }
 
@@ -365,13 +365,13 @@ mod tests {
     fn a_ring_that_is_used_again_has_lost_nothing() {
         let recorder = Recorder::new();
         let note = |n| (0..n).for_each(|id| recorder.notes(Kind::Blocking, id, 0));
-        let tape = recorder.start(64, 1);
+        let writer = recorder.start(64, 1);
         note(100);
-        let (events, lost) = tape.read();
+        let (events, lost) = writer.read();
         assert_eq!((events.len() as u64 + lost, lost >= 36), (100, true));
         recorder.stop();
         let again = recorder.start(64, sys::stamp());
-        assert!(ptr::eq(&*tape, &*again));
+        assert!(ptr::eq(&*writer, &*again));
         note(10);
         let (events, lost) = again.read();
         assert_eq!((events.len(), lost), (10, 0));

@@ -109,7 +109,7 @@ struct Source {
     name: String,
     outside: Arc<Outside>,
     /// By the index of the P, each with the M that had the P when it began to record.
-    tapes: Vec<(Arc<RingWriter>, Option<usize>)>,
+    writers: Vec<(Arc<RingWriter>, Option<usize>)>,
     /// The sleeps that had not ended when the recording stopped.
     asleep: Naps,
 }
@@ -332,17 +332,17 @@ impl Recording {
                 sched,
                 name,
                 outside: outside.clone(),
-                tapes: Vec::new(),
+                writers: Vec::new(),
                 asleep: Naps::new(),
             });
             self.sources.len() - 1
         });
         let source = &mut self.sources[known];
-        for p in sched.ps().skip(source.tapes.len()) {
-            let tape = p.recorder.start(self.events, self.since.stamp);
+        for p in sched.ps().skip(source.writers.len()) {
+            let writer = p.recorder.start(self.events, self.since.stamp);
             // After the start, which may take long: from here on an event records a change of the M.
             let m = p.holder().filter(|_| p.look().state() != State::Idle).map(|m| m.number);
-            source.tapes.push((tape, m));
+            source.writers.push((writer, m));
         }
     }
 
@@ -362,14 +362,14 @@ impl Recording {
             let runtime = source.name.clone();
             Track { runtime, p, events, lost, first_m }
         };
-        let of_ps = source.tapes.iter().enumerate();
-        let of_ps = of_ps.map(|(p, (tape, m))| track(Some(p), self.read(tape), *m));
+        let of_ps = source.writers.iter().enumerate();
+        let of_ps = of_ps.map(|(p, (writer, m))| track(Some(p), self.read(writer), *m));
         of_ps.chain([track(None, source.outside.read(), None)]).collect()
     }
 
-    /// Returns the events of a tape, with stamps in the place of times.
-    fn read(&self, tape: &RingWriter) -> (Vec<Recorded>, u64) {
-        let (words, lost) = tape.read();
+    /// Returns the events of a writer, with stamps in the place of times.
+    fn read(&self, writer: &RingWriter) -> (Vec<Recorded>, u64) {
+        let (words, lost) = writer.read();
         let near = stamp();
         let mut events: Vec<Recorded> = Vec::with_capacity(words.len());
         for words in words {
