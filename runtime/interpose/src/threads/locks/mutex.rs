@@ -56,8 +56,11 @@ struct Words {
     kind: AtomicU32,
 }
 
-/// Kinds that lock by the word `lock` alone have no other bits: plain, recursive, error-checking, adaptive.
+/// Kinds that lock by the word `lock` alone have no other bits than these two: plain, recursive,
+/// error-checking, adaptive.
 const PLAIN_KINDS: u32 = 3;
+/// A kind that was asked for by name has this bit, and so have mutexes of C11: the lock is never elided.
+const NOT_ELIDED: u32 = 512;
 const ERROR_CHECKING: u32 = 2;
 
 /// The green threads that wait for a mutex, or are about to.
@@ -130,7 +133,7 @@ unsafe fn lock_or(
 ) -> c_int {
     // SAFETY: glibc's mutex begins with these words, which change by atomic operations only.
     let words = unsafe { &*mutex.cast::<Words>() };
-    if !are_ours() || words.kind.load(SeqCst) & !PLAIN_KINDS != 0 {
+    if !are_ours() || words.kind.load(SeqCst) & !(PLAIN_KINDS | NOT_ELIDED) != 0 {
         return whole();
     }
     // SAFETY: this contract.
