@@ -116,15 +116,25 @@ pub mod functions {
             pub use interpose::threads::attributes::{
                 affinity, cancel, cpu_clock, kill, policy, set_affinity, set_policy, set_priority, sigqueue,
             };
+            pub use interpose::threads::c11::{
+                broadcast_c11, create_c11, current_c11, destroy_c11, detach_c11, exit_c11, join_c11,
+                lock_c11, signal_c11, timed_lock_c11, timed_wait_c11, unlock_c11, wait_c11, yield_c11,
+            };
             pub use interpose::threads::create::{create, exit};
             pub use interpose::threads::join::{clock_join, detach, join, timed_join, try_join};
+            pub use interpose::threads::locks::barrier::{destroy_barrier, init_barrier, wait_barrier};
             pub use interpose::threads::locks::condition::{
                 broadcast, clock_wait, destroy, signal, timed_wait, wait,
             };
             pub use interpose::threads::locks::mutex::{clock_lock, lock, timed_lock, unlock};
+            pub use interpose::threads::locks::once::{call_once, once};
             pub use interpose::threads::locks::rwlock::{
                 clock_read, clock_write, read, timed_read, timed_write, unlock_rwlock, write,
             };
+            pub use interpose::threads::locks::semaphore::{
+                clock_wait_semaphore, post, timed_wait_semaphore, wait_semaphore,
+            };
+            pub use interpose::threads::locks::spin::spin_lock;
             pub use interpose::threads::names::{current, get_name, set_name};
             pub use interpose::threads::yields::sched_yield;
         }
@@ -238,6 +248,18 @@ macro_rules! __with_threads {
     ($define:ident $($more:tt)*) => {
         $crate::$define! {
             __libc_start_main = $crate::hooks::functions::interposed::threads::of_libc;
+            call_once = $crate::hooks::functions::interposed::threads::call_once;
+            cnd_broadcast = $crate::hooks::functions::interposed::threads::broadcast_c11;
+            cnd_destroy = $crate::hooks::functions::interposed::threads::destroy_c11;
+            cnd_signal = $crate::hooks::functions::interposed::threads::signal_c11;
+            cnd_timedwait = $crate::hooks::functions::interposed::threads::timed_wait_c11;
+            cnd_wait = $crate::hooks::functions::interposed::threads::wait_c11;
+            mtx_lock = $crate::hooks::functions::interposed::threads::lock_c11;
+            mtx_timedlock = $crate::hooks::functions::interposed::threads::timed_lock_c11;
+            mtx_unlock = $crate::hooks::functions::interposed::threads::unlock_c11;
+            pthread_barrier_destroy = $crate::hooks::functions::interposed::threads::destroy_barrier;
+            pthread_barrier_init = $crate::hooks::functions::interposed::threads::init_barrier;
+            pthread_barrier_wait = $crate::hooks::functions::interposed::threads::wait_barrier;
             pthread_cancel = $crate::hooks::functions::interposed::threads::cancel;
             pthread_clockjoin_np = $crate::hooks::functions::interposed::threads::clock_join;
             pthread_cond_broadcast = $crate::hooks::functions::interposed::threads::broadcast;
@@ -259,6 +281,7 @@ macro_rules! __with_threads {
             pthread_mutex_lock = $crate::hooks::functions::interposed::threads::lock;
             pthread_mutex_timedlock = $crate::hooks::functions::interposed::threads::timed_lock;
             pthread_mutex_unlock = $crate::hooks::functions::interposed::threads::unlock;
+            pthread_once = $crate::hooks::functions::interposed::threads::once;
             pthread_rwlock_clockrdlock = $crate::hooks::functions::interposed::threads::clock_read;
             pthread_rwlock_clockwrlock = $crate::hooks::functions::interposed::threads::clock_write;
             pthread_rwlock_rdlock = $crate::hooks::functions::interposed::threads::read;
@@ -272,9 +295,20 @@ macro_rules! __with_threads {
             pthread_setschedparam = $crate::hooks::functions::interposed::threads::set_policy;
             pthread_setschedprio = $crate::hooks::functions::interposed::threads::set_priority;
             pthread_sigqueue = $crate::hooks::functions::interposed::threads::sigqueue;
+            pthread_spin_lock = $crate::hooks::functions::interposed::threads::spin_lock;
             pthread_timedjoin_np = $crate::hooks::functions::interposed::threads::timed_join;
             pthread_tryjoin_np = $crate::hooks::functions::interposed::threads::try_join;
             sched_yield = $crate::hooks::functions::interposed::threads::sched_yield;
+            sem_clockwait = $crate::hooks::functions::interposed::threads::clock_wait_semaphore;
+            sem_post = $crate::hooks::functions::interposed::threads::post;
+            sem_timedwait = $crate::hooks::functions::interposed::threads::timed_wait_semaphore;
+            sem_wait = $crate::hooks::functions::interposed::threads::wait_semaphore;
+            thrd_create = $crate::hooks::functions::interposed::threads::create_c11;
+            thrd_current = $crate::hooks::functions::interposed::threads::current_c11;
+            thrd_detach = $crate::hooks::functions::interposed::threads::detach_c11;
+            thrd_exit = $crate::hooks::functions::interposed::threads::exit_c11;
+            thrd_join = $crate::hooks::functions::interposed::threads::join_c11;
+            thrd_yield = $crate::hooks::functions::interposed::threads::yield_c11;
             $($more)*
         }
     };

@@ -134,9 +134,15 @@ const TIMED_OUT: isize = error(libc::ETIMEDOUT);
 /// Wakes up to `most` threads that wait for the word at `address`, which may be gone. Leaves `errno` alone.
 /// *Runs on: any thread.*
 pub(super) fn wake_at(address: usize, most: c_int) {
+    let most = usize::try_from(most).unwrap_or_default();
+    word::wake(address, most, |most| wake_in_kernel(address, most));
+}
+
+/// Wakes up to `most` of the kernel's waiters for the word at `address`, which may be gone. Returns how many,
+/// or an error below zero. *Runs on: any thread, also in a signal handler.*
+pub(super) fn wake_in_kernel(address: usize, most: usize) -> isize {
     // SAFETY: the kernel uses the address alone.
-    let system = |most| unsafe { call!(libc::SYS_futex, address, WAKE, most) };
-    word::wake(address, usize::try_from(most).unwrap_or_default(), system);
+    unsafe { call!(libc::SYS_futex, address, WAKE, most) }
 }
 
 /// Wakes up to `most` green threads that wait for the word at `address`, which may be gone. *Runs on: any

@@ -12,15 +12,17 @@
 //! - `join.rs`: `pthread_join` and its kin, `pthread_detach`.
 //! - `names.rs`: `pthread_self`, `pthread_setname_np`, `pthread_getname_np`.
 //! - `attributes.rs`: what an OS thread can do and a green thread cannot: signals, cancellation, scheduling.
-//! - `locks.rs`: mutexes and condition variables of C.
+//! - `locks.rs`: mutexes, condition variables, semaphores and other locks of C.
+//! - `c11.rs`: threads and locks of C11.
 //! - `yields.rs`: `sched_yield`.
 //!
-//! What starts in user code becomes a green thread. The runtime's own threads stay OS threads. So do
-//! the threads that an OS thread starts. A `pthread_t` of an OS thread goes to libc's function, one of a green
+//! What starts in user code becomes a green thread. The runtime's own threads stay OS threads. So do the
+//! threads that an OS thread starts. A `pthread_t` of an OS thread goes to libc's function, one of a green
 //! thread never does. Closures of `spawn` are no threads of pthread: to themselves they
 //! have the name of their block of thread-locals, which no other function here knows.
 
 pub mod attributes;
+pub mod c11;
 pub mod create;
 pub mod join;
 pub mod locks;

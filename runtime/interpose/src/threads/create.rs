@@ -47,18 +47,36 @@ pub unsafe extern "C" fn create(
     start: Start,
     argument: *mut c_void,
 ) -> c_int {
-    if !start::are_green() || !foreign::is_user_code() || starting::starts_own() {
+    if !is_green() {
         // SAFETY: the caller's arguments.
         return unsafe { pthread_create()(thread, attr, start, argument) };
     }
-    // SAFETY: the caller's attributes.
+    // SAFETY: the caller's arguments.
+    unsafe { start_thread(thread, attr, argument, move |argument| start(argument)) }
+}
+
+/// Returns `true` if what the caller starts becomes a green thread.
+pub(super) fn is_green() -> bool {
+    start::are_green() && foreign::is_user_code() && !starting::starts_own()
+}
+
+/// Starts a green thread that runs `run` with the argument, and returns an error number.
+///
+/// # Safety
+/// `thread` is a place for a thread, `attr` is null or leads to attributes, and `run` may have the argument.
+pub(super) unsafe fn start_thread(
+    thread: *mut pthread_t,
+    attr: *const pthread_attr_t,
+    argument: *mut c_void,
+    run: impl FnOnce(*mut c_void) -> *mut c_void + Send + 'static,
+) -> c_int {
+    // SAFETY: this contract.
     let (stack_bytes, detached) = unsafe { asked(attr) };
     let (record, argument) = (Reference::new(detached, names::inherited()), Argument(argument));
     // The new thread may end before the next line, and free the record of a detached thread.
-    // SAFETY: the caller's place.
+    // SAFETY: this contract.
     unsafe { thread.write(record.thread()) };
-    // SAFETY: the caller's function and argument.
-    match begin(&record, stack_bytes, move || unsafe { start(argument.get()) }) {
+    match begin(&record, stack_bytes, move || run(argument.get())) {
         Ok(()) if detached => 0,
         Ok(()) => {
             record.into_handle();

@@ -1,14 +1,19 @@
-//! Mutexes, condition variables and read-write locks of C, in a program with the line
-//! `runtime::interpose!(threads)`. Waits of green threads park. The types, their sizes and their initialisers
-//! are glibc's.
+//! Mutexes, condition variables, read-write locks, semaphores, barriers and others of C, in a program with
+//! the line `runtime::interpose!(threads)`. Waits of green threads park. The types, their sizes and their
+//! initialisers are glibc's.
 //!
-//! A process uses these functions from its first call on or never: a condition variable has other contents
-//! than glibc's while threads wait. `RUNTIME_THREADS=os` decides that, which a constructor's call may read
+//! A process uses these functions from its first call on or never: a condition variable or a barrier has
+//! other contents than glibc's while threads wait. `RUNTIME_THREADS=os` decides that, which a constructor's call may read
 //! before `main` does.
 
+pub mod barrier;
+mod bell;
 pub mod condition;
 pub mod mutex;
+pub mod once;
 pub mod rwlock;
+pub mod semaphore;
+pub mod spin;
 
 use std::ffi::{CStr, c_int};
 use std::sync::atomic::{AtomicU8, Ordering};
