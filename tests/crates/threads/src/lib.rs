@@ -1,5 +1,7 @@
 //! Runs the programs of this package, each with green threads and with OS threads.
 
+pub mod os;
+
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};

@@ -23,12 +23,6 @@ unsafe extern "C" {
         time: *const libc::timespec,
     ) -> c_int;
     safe fn pthread_equal(one: pthread_t, other: pthread_t) -> c_int;
-    fn thrd_create(
-        thread: *mut pthread_t,
-        start: extern "C" fn(*mut c_void) -> c_int,
-        argument: *mut c_void,
-    ) -> c_int;
-    fn thrd_join(thread: pthread_t, result: *mut c_int) -> c_int;
     fn pthread_getcpuclockid(thread: pthread_t, clock: *mut libc::clockid_t) -> c_int;
     fn pthread_setschedprio(thread: pthread_t, priority: c_int) -> c_int;
     fn pthread_getschedparam(t: pthread_t, policy: *mut c_int, param: *mut libc::sched_param) -> c_int;
@@ -117,22 +111,18 @@ fn joins() {
     println!("itself: {}", join(create(joins_itself, 0)) == Ok(libc::EDEADLK as usize));
 }
 
-/// A plain OS thread joins a thread: one of C11 is not caught.
+/// A plain OS thread joins a thread.
 fn joins_from_an_os_thread() {
-    extern "C" fn joins(thread: *mut c_void) -> c_int {
-        join(thread.addr() as pthread_t).unwrap() as c_int
+    extern "C" fn joins(thread: *mut c_void) -> *mut c_void {
+        ptr::without_provenance_mut(join(thread.addr() as pthread_t).unwrap())
     }
     for waiting in [false, true] {
         GO.store(!waiting, SeqCst);
-        let (thread, mut os_thread, mut result) = (create(waits, 5), 0, 0);
-        // SAFETY: the function takes a thread that lives; the places are this function's.
-        unsafe {
-            thrd_create(&mut os_thread, joins, ptr::without_provenance_mut(thread as usize));
-            std::thread::sleep(Duration::from_millis(5));
-            GO.store(true, SeqCst);
-            thrd_join(os_thread, &mut result);
-        }
-        println!("from an OS thread: {result}");
+        let thread = create(waits, 5);
+        let os_thread = threads::os::create(joins, ptr::without_provenance_mut(thread as usize));
+        std::thread::sleep(Duration::from_millis(5));
+        GO.store(true, SeqCst);
+        println!("from an OS thread: {}", join(os_thread).unwrap());
     }
 }
 

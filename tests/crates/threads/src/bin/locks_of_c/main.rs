@@ -1,7 +1,7 @@
 //! Mutexes and condition variables of pthread, which Rust uses as C does, by the name in the first argument.
 
 use std::cell::UnsafeCell;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use libc::{pthread_cond_t, pthread_mutex_t, timespec};
+use threads::os::run_all;
 
 mod rwlock;
 
@@ -24,12 +25,6 @@ unsafe extern "C" {
         clock: libc::clockid_t,
         time: *const timespec,
     ) -> c_int;
-    fn thrd_create(
-        thread: *mut libc::pthread_t,
-        start: extern "C" fn(*mut c_void) -> c_int,
-        argument: *mut c_void,
-    ) -> c_int;
-    fn thrd_join(thread: libc::pthread_t, result: *mut c_int) -> c_int;
 }
 
 /// A mutex, a condition variable and what they protect, all in static memory.
@@ -78,27 +73,6 @@ impl Shared {
         // SAFETY: the condition variable lives as long as `self`.
         assert_eq!(unsafe { libc::pthread_cond_broadcast(self.condition.get()) }, 0);
     }
-}
-
-/// Starts `threads` threads of std and `os_threads` of C11, which are always OS threads, and joins all.
-fn run_all(threads: usize, os_threads: usize, work: fn()) {
-    extern "C" fn calls(work: *mut c_void) -> c_int {
-        // SAFETY: the argument below is such a function.
-        unsafe { std::mem::transmute::<*mut c_void, fn()>(work)() };
-        0
-    }
-    let all: Vec<_> = (0..threads).map(|_| thread::spawn(work)).collect();
-    let of_c: Vec<_> = (0..os_threads)
-        .map(|_| {
-            let mut thread = 0;
-            // SAFETY: the function takes the function.
-            assert_eq!(unsafe { thrd_create(&mut thread, calls, work as *mut c_void) }, 0);
-            thread
-        })
-        .collect();
-    all.into_iter().for_each(|thread| thread.join().unwrap());
-    // SAFETY: each was started, and is joined once.
-    of_c.into_iter().for_each(|thread| assert_eq!(unsafe { thrd_join(thread, ptr::null_mut()) }, 0));
 }
 
 /// Many threads of both kinds contend for one mutex, also while its owner sleeps.

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
 use libc::{pthread_rwlock_t, timespec};
+use threads::os::run_all;
 
-use super::{MILLI, after, run_all};
+use super::{MILLI, after};
 
 unsafe extern "C" {
     fn pthread_rwlock_timedrdlock(lock: *mut pthread_rwlock_t, time: *const timespec) -> c_int;
