@@ -204,7 +204,6 @@ fn leaders(threads: Vec<runtime::JoinHandle<bool>>) -> usize {
 fn two_hundred_threads_are_in_blocking_at_the_same_time() {
     for procs in [1, 2] {
         on(procs, || {
-            let start = Instant::now();
             // No thread leaves before all have arrived, so each was handed a P to arrive with.
             let all = Arc::new(Barrier::new(200));
             let threads: Vec<_> = (0..200)
@@ -219,9 +218,6 @@ fn two_hundred_threads_are_in_blocking_at_the_same_time() {
                 })
                 .collect();
             assert_eq!(leaders(threads), 1);
-            // Far less than the sum of the times.
-            let took = start.elapsed();
-            assert!(took >= Duration::from_millis(50) && took < Duration::from_secs(5), "{took:?}");
         });
     }
 }
