@@ -195,9 +195,9 @@
 //!
 //! - System calls without libc: the crate `rustix`, Go code. Static linking of the calls inside libc.
 //! - glibc's own inner calls: `FILE*`, name look-ups, `system`, `popen`.
-//! - Locks, conditions and barriers of pthread (but see [`threads`](super::threads#locks-of-c)) and of C11
-//!   (`mtx_lock`, `cnd_wait`), locks of `parking_lot` (but see above), joins of OS threads; `sem_wait`,
-//!   `sem_timedwait`, `sem_clockwait`.
+//! - Locks, conditions and barriers of pthread and of C11 (`mtx_lock`, `cnd_wait`), `sem_wait`,
+//!   `sem_timedwait`, `sem_clockwait`: with the line `runtime::interpose!(threads);` [they
+//!   park](super::threads#locks-of-c). Locks of `parking_lot` (but see above), joins of OS threads.
 //! - Locks of files: `flock`, `lockf`, `fcntl` with `F_SETLKW` or `F_OFD_SETLKW`. Those of `lockf` and
 //!   `F_SETLKW` belong to the process, so they do not keep green threads apart.
 //! - Queues of messages and semaphores of the system: `msgrcv`, `msgsnd`, `mq_receive`, `mq_send`, `semop`.

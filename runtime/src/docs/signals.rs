@@ -6,7 +6,8 @@
 //! early because of one.
 //!
 //! - A handler may do only what is async-signal-safe. That excludes every call of this crate. A handler may
-//!   write to a pipe.
+//!   write to a pipe. It may post a semaphore of C, also where [a green thread
+//!   waits](super::threads#locks-of-c) for it.
 //! - A handler with `SA_ONSTACK` runs on the alternate stack that each OS thread of the runtime has.
 //! - A handler without `SA_ONSTACK` runs on the stack of the green thread that it interrupts. That stack must
 //!   have room for the handler and for what the kernel puts there: 1 to 12 KiB, by the processor

@@ -73,12 +73,12 @@
 //!
 //! # What becomes a green thread
 //!
-//! What the code of a green thread starts, by `pthread_create`: so does std, C++'s `std::thread`, and most
-//! libraries. It lives in the default runtime, which ends with the process only. These stay OS threads:
+//! What the code of a green thread starts, by `pthread_create` or `thrd_create`: so do std, C++'s
+//! `std::thread`, and most libraries. It lives in the default runtime, which ends with the process only. These stay OS threads:
 //!
 //! - the threads of this crate;
 //! - what a plain OS thread starts;
-//! - threads of C11 (`thrd_create`), and threads of libc's own (`SIGEV_THREAD`, `getaddrinfo_a`).
+//! - threads of libc's own (`SIGEV_THREAD`, `getaddrinfo_a`).
 //!
 //! A thread that needs an OS thread for itself calls [`thread::pin`](crate::thread::pin) first. Where other
 //! pages name `std::thread::spawn` as the way to an OS thread, this is it.
@@ -109,6 +109,7 @@
 //! | `pthread_mutex_lock` `pthread_mutex_timedlock` `pthread_mutex_clocklock` | [parks](#locks-of-c) |
 //! | `pthread_cond_wait` `pthread_cond_timedwait` `pthread_cond_clockwait` | [parks](#locks-of-c) |
 //! | `pthread_rwlock_rdlock` `pthread_rwlock_wrlock`, also with a time | [parks](#locks-of-c) |
+//! | `thrd_create` and the other functions of C11 | [as those of pthread](#locks-of-c) |
 //! | `sched_yield` | lets other green threads run, then other OS threads |
 //! | `__libc_start_main` | runs `main` as a green thread |
 //!
@@ -122,11 +123,50 @@
 //!
 //! ## Locks of C
 //!
-//! Mutexes, condition variables and read-write locks of pthread park a green thread, and wake green threads
-//! and OS threads alike. So do those of C++. They are glibc's types, also initialised statically, and
-//! mutexes of the kinds normal, recursive, error-checking and adaptive. The functions that unlock, signal and
-//! destroy are caught for that. These are libc's, and block the OS thread: robust mutexes, those with
-//! priority inheritance or a ceiling, read-write locks that prefer writers, and what processes share.
+//! These park a green thread that waits, and wake green threads and OS threads alike. So do the locks of C++
+//! that are built on them. The types and their initialisers are glibc's.
+//!
+//! - **Mutexes, condition variables, read-write locks** of pthread. Mutexes may be of the kinds normal,
+//!   recursive, error-checking and adaptive.
+//! - **Semaphores** of `sem_init`. A signal handler may post one. A signal does not end a wait with `EINTR`.
+//!   After the first wait of a green thread, the runtime has one more OS thread, `semaphores`. It wakes green
+//!   threads where a handler has posted. A handler is recognised by its signal, which is blocked in it. So an
+//!   OS thread that blocks signals posts by way of that thread, too, which takes longer. A handler with
+//!   `SA_NODEFER` and an empty mask **must not post**: it may wait for ever.
+//! - **Barriers**, and **`pthread_once`**. If the function of a `pthread_once` ends its thread, the next
+//!   thread calls it.
+//! - **Spin locks**: a green thread that spins for about a microsecond lets others run, and spins again.
+//! - **C11**: `thrd_*`, `mtx_*`, `cnd_*`, `call_once` do what pthread's functions do. `tss_*` are glibc's: a
+//!   green thread has values of its own, and its destructors run before a join returns.
+//!
+//! These are libc's, and hold the OS thread: robust mutexes, mutexes with priority inheritance or a ceiling,
+//! read-write locks that prefer writers, semaphores of `sem_open`, and what processes share.
+//!
+//! ## Waits of libc
+//!
+//! What waits of libc do on a green thread. *Parks*: the OS thread runs other green threads. *Holds*: the
+//! wait takes an OS thread, and its P is [given to another one](super::blocking). The first call of each row
+//! has a test, with more waiters than Ps.
+//!
+//! | wait | on a green thread |
+//! | --- | --- |
+//! | `pthread_join` `thrd_join` | parks for a green thread; holds for an OS thread |
+//! | locks, conditions, semaphores, barriers, `pthread_once` | parks, as [above](#locks-of-c) |
+//! | `pthread_spin_lock` | spins, and yields |
+//! | `nanosleep` `clock_nanosleep` `usleep` `sleep` `thrd_sleep` | parks |
+//! | `read` `write` `recv` `send` `accept` `connect` and their kin | parks: see [`interpose`](super::interpose#what-is-caught) |
+//! | `poll` `ppoll` `select` | parks; `ppoll` with a signal mask holds |
+//! | `epoll_wait` | holds: reactors have a context in thread-locals |
+//! | `pselect` `epoll_pwait` `epoll_pwait2` | holds |
+//! | `getaddrinfo` | at once for an address as text; otherwise it holds, with a bound |
+//! | `waitpid` and its kin | holds |
+//! | `sigwait` `sigwaitinfo` `sigtimedwait` `sigsuspend` `pause` | holds. The signal mask is the OS thread's |
+//! | `flock` `lockf`, and `fcntl` with `F_OFD_SETLKW` | holds |
+//! | `open` of a FIFO without its other end | holds |
+//! | semaphores, mutexes and others that processes share | holds |
+//!
+//! A wait that holds is not bounded: a thousand such waits are a thousand OS threads. No wait of libc is
+//! refused.
 //!
 //! ## Attributes
 //!
@@ -151,8 +191,7 @@
 //!   [`fork`](super::fork). `std::process::Command` is not concerned.
 //! - **Thread-locals that constructors have set**, before `main`, belong to the process's first OS thread.
 //!   `main` does not see these values.
-//! - **Other waits of C** block the OS thread, which is [rescued](super::blocking): barriers,
-//!   spin locks and `pthread_once` of pthread, semaphores, locks of C11, and the other calls that [are not
+//! - **Other waits of C** hold the OS thread: see the [table](#waits-of-libc), and the calls that [are not
 //!   caught](super::interpose#what-is-not-caught). A program with many threads in these has as many OS
 //!   threads as without the line.
 //! - **C's handlers of `pthread_cleanup_push`** do not run in `pthread_exit`, unless the code was compiled

@@ -53,7 +53,7 @@ pub fn prints(file: &str, program: &str, expected: &str) -> [Output; 2] {
 }
 
 /// Returns how many OS threads the program has reported.
-fn os_threads(output: &Output) -> usize {
+pub fn os_threads(output: &Output) -> usize {
     let report = text(&output.stderr).lines().find_map(|line| line.strip_prefix("OS threads: "));
     report.expect("a report of the OS threads").parse().unwrap()
 }

@@ -120,3 +120,67 @@ fn locks_of_c11() {
 fn waits_of_c11_take_no_os_threads() {
     threads::takes_few_os_threads(prints("c11-waiting", "ended: 200\n"), 200);
 }
+
+/// More threads than there are Ps wait at once, and are parked.
+#[track_caller]
+fn parks(program: &str) {
+    threads::takes_few_os_threads(prints(program, "ended before: 0\n100 of 100\n"), 100);
+}
+
+/// As `parks`, but each thread holds its OS thread.
+#[track_caller]
+fn holds(program: &str) {
+    for output in prints(program, "ended before: 0\n24 of 24\n") {
+        assert!(threads::os_threads(&output) >= 24, "{output:?}");
+    }
+}
+
+#[test]
+fn reads_park() {
+    parks("read");
+}
+
+#[test]
+fn polls_park() {
+    parks("poll");
+    parks("select");
+}
+
+#[test]
+fn sleeps_park() {
+    parks("nanosleep");
+    parks("clock_nanosleep");
+}
+
+#[test]
+fn waits_for_events_hold() {
+    holds("epoll_wait");
+    holds("pselect");
+}
+
+#[test]
+fn semaphores_that_processes_share_hold() {
+    holds("shared_semaphore");
+}
+
+#[test]
+fn waits_for_signals_hold() {
+    holds("sigwait");
+    holds("pause");
+}
+
+#[test]
+fn waits_for_children_hold() {
+    holds("waitpid");
+}
+
+#[test]
+fn waits_for_files_hold() {
+    holds("flock");
+    holds("fifo");
+}
+
+#[test]
+fn an_address_as_text_is_converted() {
+    prints("getaddrinfo", "100 of 100\n");
+}

@@ -109,7 +109,7 @@ pub fn waiting() {
     thread::sleep(20 * MILLI);
     report_os_threads();
     let own = BARRIER.wait();
-    let leaders = threads.into_iter().filter(|_| true).map(|thread| usize::from(thread.join().unwrap()));
+    let leaders = threads.into_iter().map(|thread| usize::from(thread.join().unwrap()));
     println!("leaders: {}", leaders.sum::<usize>() + usize::from(own));
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use libc::timespec;
 
+mod all_wait;
 mod barrier;
 mod c11;
 mod once;
@@ -66,6 +67,6 @@ fn main() {
         "c11-threads" => c11::threads(),
         "c11-locks" => c11::locks(),
         "c11-waiting" => c11::waiting(),
-        program => panic!("no program {program:?}"),
+        program => all_wait::run(program),
     }
 }
