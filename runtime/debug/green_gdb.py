@@ -83,8 +83,11 @@ class Entered(gdb.unwinder.Unwinder):
     def __init__(self):
         super().__init__("green threads")
         self.registers, self.ptid, self.trampoline, self.machine = None, None, None, None
+        # How many frames of the OS thread are above those of the green thread.
+        self.above = 0
 
     def enter(self, registers):
+        self.above = frames_of_newest_function()
         self.registers, self.ptid, self.machine = registers, gdb.selected_thread().ptid, machine()
         self.trampoline = symbol(TRAMPOLINE)
         gdb.invalidate_cached_frames()
@@ -100,7 +103,7 @@ class Entered(gdb.unwinder.Unwinder):
         pc_name, fp_name = ("rip", "rbp") if self.machine == "x86_64" else ("pc", "x29")
         sp_name = "rsp" if self.machine == "x86_64" else "sp"
         pc, sp = int(pending.read_register(pc_name)), int(pending.read_register(sp_name))
-        if pending.level() == 0:
+        if pending.level() == self.above - 1:
             known = self.registers
             frame = pending.create_unwind_info(Id(known.sp - 64, pc))
             for name, value in [(pc_name, known.pc), (sp_name, known.sp), (fp_name, known.fp), *known.others.items()]:
@@ -113,6 +116,15 @@ class Entered(gdb.unwinder.Unwinder):
             frame.add_saved_register(sp_name, gdb.Value(sp + 64))
             return frame
         return None
+
+
+def frames_of_newest_function():
+    """Returns how many frames the newest function of the selected OS thread has: one, and one for each function inlined there. A system
+    call of musl is inlined."""
+    frame, count = gdb.newest_frame(), 1
+    while frame.type() == gdb.INLINE_FRAME:
+        frame, count = frame.older(), count + 1
+    return count
 
 
 class Id:
@@ -144,8 +156,7 @@ def backtrace(green, running, options=""):
             return f"(no stack: {green.what()})"
         ENTERED.enter(green.registers)
         text = gdb.execute(f"bt {options}", to_string=True)
-        # Frame 0 is that of the OS thread.
-        return "\n".join(until_root(text, skip=1))
+        return "\n".join(until_root(text, skip=ENTERED.above))
     finally:
         ENTERED.leave()
         kept.switch()
@@ -235,7 +246,7 @@ Without `bt` it enters the green thread: `bt`, `up`, `frame N` and `info locals`
         if not green.registers:
             raise gdb.GdbError(f"no stack: {green.what()}")
         ENTERED.enter(green.registers)
-        gdb.execute("frame 1")
+        gdb.execute(f"frame {ENTERED.above}")
 
 
 InfoGreen()
