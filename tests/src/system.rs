@@ -83,13 +83,13 @@ pub type Resource = libc::c_int;
 #[derive(Debug)]
 pub struct Limit {
     what: Resource,
-    before: u64,
+    before: libc::rlim_t,
 }
 
 #[cfg(target_os = "linux")]
 impl Limit {
     /// Sets the soft limit.
-    pub fn new(what: Resource, to: u64) -> Limit {
+    pub fn new(what: Resource, to: libc::rlim_t) -> Limit {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: `getrlimit` writes to `limit`, which is exclusively borrowed.
         assert_eq!(unsafe { libc::getrlimit(what, &mut limit) }, 0);
@@ -100,7 +100,7 @@ impl Limit {
 
     /// Allows `more` bytes of address space beyond what is in use.
     pub fn address_space(more: usize) -> Limit {
-        Limit::new(libc::RLIMIT_AS, (address_space() + more) as u64)
+        Limit::new(libc::RLIMIT_AS, (address_space() + more) as libc::rlim_t)
     }
 }
 
@@ -112,7 +112,7 @@ impl Drop for Limit {
 }
 
 #[cfg(target_os = "linux")]
-fn set_soft_limit(what: Resource, to: u64) {
+fn set_soft_limit(what: Resource, to: libc::rlim_t) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `getrlimit` writes to `limit`, which is exclusively borrowed.
     assert_eq!(unsafe { libc::getrlimit(what, &mut limit) }, 0);

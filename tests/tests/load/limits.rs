@@ -534,6 +534,10 @@ fn have_threads(number: usize) {
 /// A process without a free mapping gets no stack and no OS thread, and running green threads go on.
 #[test]
 #[cfg_attr(asan, ignore = "AddressSanitizer itself dies without a mapping")]
+#[cfg_attr(
+    target_env = "musl",
+    ignore = "musl's malloc takes mappings for small blocks, so the process ends"
+)]
 fn a_refusal_for_want_of_mappings_disturbs_no_other_thread() {
     if tests::has_own_locals() {
         // Each block of thread-locals takes memory of malloc, which may need a mapping.

@@ -90,7 +90,9 @@ fn os_threads_of_a_burst_of_blocking_calls_end() {
         assert!(runtime.handle().metrics().sysmon_wakeups - last <= 1);
         // Two mappings for each kept OS thread, and for each of 20 stacks that the C library keeps.
         let now = system::mappings();
-        assert!(now <= mappings + 80, "mappings: {mappings} -> {now}");
+        // musl's `malloc` keeps small mappings, too.
+        let malloc = if cfg!(target_env = "musl") { 100 } else { 0 };
+        assert!(now <= mappings + 80 + malloc, "mappings: {mappings} -> {now}");
         // New OS threads are started when they are needed.
         block(runtime, 200);
         assert_eq!(runtime.block_on(|| spawn(|| 7).join().unwrap()), 7);

@@ -133,6 +133,7 @@ fn calls_everything() {
 
 /// `exit` runs the destructors of the calling thread.
 #[test]
+#[cfg_attr(target_env = "musl", ignore = "musl runs no destructor of a thread-local when a process ends")]
 fn destructors_of_std_when_the_process_ends() {
     for used in [false, true] {
         says_last("destructors_of_std_when_the_process_ends", &format!("{used}"), move || {

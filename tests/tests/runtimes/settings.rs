@@ -33,6 +33,10 @@ fn the_environment_sets_the_number_of_ps() {
 /// A machine with more processors than std's set of processors has places for.
 #[test]
 #[cfg(target_os = "linux")]
+#[cfg_attr(
+    target_feature = "crt-static",
+    ignore = "a static program loads no library that replaces a function of libc"
+)]
 fn the_default_number_of_ps_is_allowed_on_the_largest_machine() {
     const TEST: &str = "the_default_number_of_ps_is_allowed_on_the_largest_machine";
     const PROCESSORS: &str = r#"
@@ -49,7 +53,8 @@ fn the_default_number_of_ps_is_allowed_on_the_largest_machine() {
     let folder = tests::folder::Folder::new();
     let (source, library) = (folder.path("processors.c"), folder.path("processors.so"));
     std::fs::write(&source, PROCESSORS).unwrap();
-    let mut compiles = std::process::Command::new("cc");
+    // A compiler for the processor of this program.
+    let mut compiles = std::process::Command::new(std::env::var("TESTS_CC").unwrap_or("cc".into()));
     compiles.args(["-shared", "-fPIC", "-o"]).args([&library, &source]);
     assert!(compiles.status().unwrap().success());
     let body = || {
@@ -61,6 +66,25 @@ fn the_default_number_of_ps_is_allowed_on_the_largest_machine() {
     child::run_with(TEST, "", &[("LD_PRELOAD", library.to_str().unwrap())], body, |output| {
         assert!(output.status.success(), "{}", child::text(output));
     });
+}
+
+/// Where a green thread cannot have thread-locals of its own, the setting is an error that says where it can.
+#[test]
+#[cfg(not(all(
+    target_os = "linux",
+    target_env = "gnu",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(any(asan, tsan, portable))
+)))]
+fn thread_locals_of_green_threads_are_refused_where_there_are_none() {
+    const TEST: &str = "thread_locals_of_green_threads_are_refused_where_there_are_none";
+    let check = |refused: std::io::Result<Runtime>| {
+        let error = refused.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+        assert!(error.to_string().contains("need Linux with glibc on x86-64 or AArch64"), "{error}");
+    };
+    check(Builder::new().thread_locals(runtime::ThreadLocals::OfGreenThread).build());
+    with_variable(TEST, "RUNTIME_THREAD_LOCALS", "green", || check(Runtime::new()));
 }
 
 #[test]

@@ -370,7 +370,9 @@ mod tests {
         let (tell, told) = mpsc::channel();
         let waiter = std::thread::spawn(move || {
             stay_on_cpu(cpu);
-            let priority = libc::sched_param { sched_priority: 1 };
+            // SAFETY: all zeroes is a valid `sched_param`. musl's has more fields than glibc's.
+            let mut priority: libc::sched_param = unsafe { std::mem::zeroed() };
+            priority.sched_priority = 1;
             // SAFETY: the parameter outlives the system call that reads it.
             let is_real_time = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority) } == 0;
             told.recv().unwrap();
