@@ -18,7 +18,7 @@
 /// changes nothing.
 ///
 /// The page [`docs::interpose`](crate::docs::interpose) says which calls these are. It has an effect on Linux
-/// with glibc, on x86-64 and 64-bit Arm; elsewhere the line does nothing.
+/// with glibc, on x86-64 and 64-bit Arm; elsewhere the line does not compile.
 ///
 /// Set [`ThreadLocals::OfGreenThread`](crate::ThreadLocals::OfGreenThread) with it: without that,
 /// green threads that share an OS thread are one thread to std's channels.
@@ -32,6 +32,7 @@
 /// ```standalone_crate
 /// use std::time::{Duration, Instant};
 ///
+/// # #[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 /// runtime::interpose!();
 ///
 /// // On one P, a hundred sleeps of std at the same time.
@@ -385,7 +386,8 @@ macro_rules! __jump {
     };
 }
 
-/// Elsewhere the lines do nothing.
+/// Elsewhere the line is refused: calls that block would block their OS thread, and no reader of the program
+/// would see why.
 #[cfg(not(all(
     target_os = "linux",
     target_env = "gnu",
@@ -394,10 +396,15 @@ macro_rules! __jump {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __interposed {
-    ($($any:tt)*) => {};
+    ($($any:tt)*) => {
+        ::core::compile_error! {
+            "`interpose!` needs Linux with glibc on x86-64 or AArch64. If this program is also for other systems, write above \
+             the line: #[cfg(all(target_os = \"linux\", target_env = \"gnu\", any(target_arch = \"x86_64\", target_arch = \"aarch64\")))]"
+        }
+    };
 }
 
-/// Elsewhere the lines do nothing.
+/// Elsewhere the line does nothing.
 #[cfg(not(all(
     target_os = "linux",
     target_env = "gnu",

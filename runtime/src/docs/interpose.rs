@@ -12,7 +12,10 @@
 //! use std::io::{Read, Write};
 //! use std::os::unix::net::UnixStream; // std's, not this crate's
 //!
-#![cfg_attr(feature = "interpose", doc = "runtime::interpose!();\n")]
+#![cfg_attr(
+    all(feature = "interpose", target_os = "linux", target_env = "gnu"),
+    doc = "runtime::interpose!();\n"
+)]
 //! runtime::block_on(|| {
 //!     let (mut ours, mut theirs) = UnixStream::pair().unwrap();
 //!     let reader = runtime::spawn(move || {
@@ -36,7 +39,7 @@
 //! green threads, too: the page [`threads`](super::threads).
 //!
 //! Interposition is young: read the [hazards](#hazards) first. It has an effect on Linux with glibc, on x86-64
-//! and AArch64. (It has been run on x86-64.) Elsewhere it does nothing. Without it such calls block their OS
+//! and AArch64. (It has been run on x86-64.) Elsewhere it does not compile. Without it such calls block their OS
 //! thread, which is [rescued](super::blocking).
 //!
 //! # What is caught

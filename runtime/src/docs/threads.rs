@@ -6,7 +6,10 @@
 //! use std::net::{TcpListener, TcpStream};
 //! use std::thread;
 //!
-#![cfg_attr(feature = "interpose", doc = "runtime::interpose!(threads); // The only line of this crate's.\n")]
+#![cfg_attr(
+    all(feature = "interpose", target_os = "linux", target_env = "gnu"),
+    doc = "runtime::interpose!(threads); // The only line of this crate's.\n"
+)]
 //! fn main() -> std::io::Result<()> {
 //!     let listener = TcpListener::bind("127.0.0.1:0")?;
 //!     let address = listener.local_addr()?;
@@ -48,7 +51,7 @@
 //! **Where it works:** Linux on x86-64 with glibc, linked dynamically: [where thread-locals of its own
 //! exist](super::moving#where-thread-locals-of-its-own-exist). Elsewhere on Linux with glibc, and where a
 //! trial of such thread-locals fails, the program says so on stderr and runs with OS threads. On other
-//! systems the line does nothing.
+//! systems the line does not compile.
 //!
 //! # A program that is there already
 //!
