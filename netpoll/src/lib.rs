@@ -104,7 +104,7 @@ mod desc;
 mod foreign;
 #[cfg(not(loom))]
 mod poller;
-#[cfg(all(any(target_os = "linux", target_os = "android"), not(loom)))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(any(loom, portable))))]
 pub mod raw;
 #[cfg(not(loom))]
 mod sys;

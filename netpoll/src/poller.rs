@@ -476,9 +476,9 @@ fn what(event: &Event) -> What {
 
 /// What a source is registered for. `PRIORITY` tells of urgent bytes, and makes no event of its own where
 /// there are none.
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
 const INTERESTS: Interest = Interest::READABLE.add(Interest::WRITABLE).add(Interest::PRIORITY);
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
 const INTERESTS: Interest = Interest::READABLE.add(Interest::WRITABLE);
 
 fn all_slots_taken() -> io::Error {

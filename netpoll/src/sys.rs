@@ -1,14 +1,14 @@
 //! What each system needs beside mio: time-outs finer than a millisecond, clear errors, and a look at
 //! readiness.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(portable)))]
 mod linux;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(portable)))]
 pub(crate) use linux::{Alarm, explain};
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(portable))))]
 mod other;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(portable))))]
 pub(crate) use other::{Alarm, explain};
 
 #[cfg(unix)]

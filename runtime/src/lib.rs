@@ -189,7 +189,7 @@ pub mod net;
 pub mod process;
 #[cfg(all(
     feature = "debug",
-    not(asan),
+    not(any(asan, portable)),
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
@@ -380,7 +380,12 @@ pub(crate) fn in_simulation() -> bool {
 #[cfg(test)]
 #[allow(unsafe_code)]
 mod lines_of_tests {
-    #[cfg(feature = "interpose")]
+    #[cfg(all(
+        feature = "interpose",
+        target_os = "linux",
+        target_env = "gnu",
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    ))]
     crate::interpose!();
     #[cfg(feature = "sim")]
     crate::sim!();

@@ -16,7 +16,11 @@ pub(crate) mod budget;
 pub(crate) mod contexts;
 pub(crate) mod ids;
 pub(crate) mod joiner;
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan)))]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(any(asan, portable))
+))]
 pub(crate) mod layout;
 pub(crate) mod life;
 pub(crate) mod list;

@@ -196,6 +196,10 @@
 #![cfg_attr(not(loom), deny(unsafe_code))]
 #![cfg_attr(loom, allow(unreachable_pub))]
 
+// `--cfg portable` builds for Linux what other Unixes run in place of Linux's own calls (`sys.rs`).
+#[cfg(all(portable, feature = "interpose"))]
+compile_error!("`--cfg portable` leaves out what the feature `interpose` is made of");
+
 // The rooms, by role.
 #[cfg(not(loom))]
 mod api;
@@ -235,7 +239,7 @@ pub use wait::{due, locks, queue};
 #[cfg(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(asan),
+    not(any(asan, portable)),
     not(loom)
 ))]
 pub use watch::profile::{Sampled, Sampler};

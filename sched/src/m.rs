@@ -11,14 +11,14 @@ pub(crate) mod binding;
     target_os = "linux",
     target_env = "gnu",
     any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(any(miri, tsan, asan, target_feature = "crt-static"))
+    not(any(miri, tsan, asan, portable, target_feature = "crt-static"))
 ))]
 pub(crate) mod bounds;
 #[cfg(not(all(
     target_os = "linux",
     target_env = "gnu",
     any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(any(miri, tsan, asan, target_feature = "crt-static"))
+    not(any(miri, tsan, asan, portable, target_feature = "crt-static"))
 )))]
 #[path = "m/no_bounds.rs"]
 pub(crate) mod bounds;

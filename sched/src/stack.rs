@@ -37,9 +37,17 @@ pub mod last_dump;
 pub(crate) mod overflow;
 pub(crate) mod pool;
 // Elsewhere a dump shows no stacks. AddressSanitizer would report the reads of other frames.
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan)))]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(any(asan, portable))
+))]
 pub(crate) mod saved;
-#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan))))]
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(any(asan, portable))
+)))]
 #[path = "stack/saved_nowhere.rs"]
 pub(crate) mod saved;
 pub(crate) mod shortage;

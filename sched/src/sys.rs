@@ -1,7 +1,7 @@
 //! The calls of the operating system that the scheduler needs: one file per system, chosen here and nowhere
 //! else.
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
 mod linux;
 #[cfg(unix)]
 mod unix;
@@ -24,11 +24,11 @@ pub(crate) const MAPPINGS_LEFT: usize = 8;
 
 // Memory of stacks.
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
 pub(crate) use linux::{
     advise_stacks, discard, has_mappings, least_signal_stack, mark_guard, most_mappings, refuses_writes, room,
 };
-#[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
+#[cfg(all(unix, not(all(any(target_os = "linux", target_os = "android"), not(portable)))))]
 pub(crate) use unix::{
     advise_stacks, discard, has_mappings, least_signal_stack, mark_guard, most_mappings, refuses_writes, room,
 };
@@ -47,7 +47,11 @@ pub mod fork;
 pub(crate) mod message;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) mod of_libc;
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan)))]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(any(asan, portable))
+))]
 pub(crate) mod peek;
 pub(crate) mod preempt;
 pub mod privileges;
@@ -60,6 +64,6 @@ pub(crate) use threads::{
     LISTS_THREADS, blocked_at, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread,
     thread_id, thread_ids, timer_slack,
 };
-#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64"), not(portable)))]
 pub(crate) use ticks::SKEW;
 pub(crate) use ticks::{stamp, steady_ticks, ticks};

@@ -41,7 +41,7 @@
     target_os = "linux",
     target_env = "gnu",
     any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(any(miri, tsan, asan))
+    not(any(miri, tsan, asan, portable))
 ))]
 #[path = "tls/glibc.rs"]
 mod block;
@@ -49,7 +49,7 @@ mod block;
     target_os = "linux",
     target_env = "gnu",
     any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(any(miri, tsan, asan))
+    not(any(miri, tsan, asan, portable))
 )))]
 #[path = "tls/absent.rs"]
 mod block;

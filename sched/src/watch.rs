@@ -3,9 +3,17 @@
 pub(crate) mod await_stacks;
 pub(crate) mod by_place;
 mod capture;
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan)))]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(any(asan, portable))
+))]
 pub(crate) mod debugger;
-#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan))))]
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(any(asan, portable))
+)))]
 #[path = "watch/no_debugger.rs"]
 pub(crate) mod debugger;
 pub(crate) mod dump;
@@ -13,7 +21,11 @@ pub(crate) mod events;
 pub(crate) mod hogs;
 pub(crate) mod latency;
 #[cfg_attr(
-    not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan))),
+    not(all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        not(any(asan, portable))
+    )),
     path = "watch/no_memory.rs"
 )]
 pub mod memory;
@@ -22,11 +34,19 @@ pub(crate) mod monitor;
 pub(crate) mod outside;
 pub(crate) mod places;
 mod plan;
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan)))]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(any(asan, portable))
+))]
 pub(crate) mod profile;
 mod ready;
 pub mod recorder;
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan)))]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(any(asan, portable))
+))]
 mod samples;
 mod sampling;
 pub(crate) mod spawn_stacks;

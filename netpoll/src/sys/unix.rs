@@ -4,7 +4,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
-#[cfg(all(any(target_os = "linux", target_os = "android"), not(miri)))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(any(miri, portable))))]
 use std::ptr;
 
 use crate::waiter::Direction;
@@ -29,7 +29,7 @@ pub fn is_ready(descriptor: BorrowedFd<'_>, direction: Direction) -> io::Result<
 }
 
 /// `poll` without waiting.
-#[cfg(all(any(target_os = "linux", target_os = "android"), not(miri)))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(any(miri, portable))))]
 #[inline(never)]
 fn poll_now(look: &mut libc::pollfd) -> io::Result<()> {
     let look: *mut libc::pollfd = look;
@@ -43,7 +43,7 @@ fn poll_now(look: &mut libc::pollfd) -> io::Result<()> {
 }
 
 /// `poll` without waiting.
-#[cfg(not(all(any(target_os = "linux", target_os = "android"), not(miri))))]
+#[cfg(not(all(any(target_os = "linux", target_os = "android"), not(any(miri, portable)))))]
 #[inline(never)]
 fn poll_now(look: &mut libc::pollfd) -> io::Result<()> {
     // SAFETY: the count of 1 lets `poll` access `look` alone. The caller's borrow keeps the descriptor open.

@@ -142,7 +142,11 @@ fn trace(request: &Request, client: &Client<'_>) -> Answer {
 }
 
 /// Records a CPU profile of `?seconds=`, in pprof's form or `?format=folded`.
-#[cfg(all(not(asan), target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(all(
+    not(any(asan, portable)),
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
 fn profile(request: &Request, client: &Client<'_>) -> Answer {
     let answer: fn(crate::profile::Profile) -> Answer = match request.parameter("format") {
         None | Some("pprof") => |profile| Answer::file("profile.pb", profile.to_pprof()),
@@ -160,7 +164,11 @@ fn profile(request: &Request, client: &Client<'_>) -> Answer {
     }
 }
 
-#[cfg(not(all(not(asan), target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+#[cfg(not(all(
+    not(any(asan, portable)),
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
 fn profile(_request: &Request, _client: &Client<'_>) -> Answer {
     Answer::text(503, "profiles are taken on Linux on x86-64 and 64-bit Arm only\n".into())
 }

@@ -84,7 +84,7 @@ impl Mode {
 }
 
 /// `true` where the poller reports urgent bytes (`EPOLLPRI`).
-const REPORTS_URGENT: bool = cfg!(any(target_os = "linux", target_os = "android"));
+const REPORTS_URGENT: bool = cfg!(all(any(target_os = "linux", target_os = "android"), not(portable)));
 
 /// The most bytes that one system call reads (`MAX_RW_COUNT`, with the largest pages).
 const MOST_BYTES: usize = 0x7fff_0000;
@@ -92,12 +92,12 @@ const MOST_BYTES: usize = 0x7fff_0000;
 /// Returns `true` unless the system says that this is a socket of TCP. Any stream may come in a `TcpStream`.
 /// Reads of a Unix socket stop where descriptors were sent, and those of `SOCK_SEQPACKET` at the end of a
 /// packet.
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
 fn reads_by_parts(socket: &SockRef<'_>) -> bool {
     !matches!(socket.protocol(), Ok(Some(socket2::Protocol::TCP)))
 }
 
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
 fn reads_by_parts(_socket: &SockRef<'_>) -> bool {
     true
 }

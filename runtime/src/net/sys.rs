@@ -4,7 +4,7 @@
 //! can be cancelled. Entering and leaving such a point takes two locked instructions each: 3 % of the time of
 //! a small server.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(portable)))]
 mod calls {
     use std::io;
     use std::os::fd::AsFd;
@@ -25,7 +25,7 @@ mod calls {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(portable))))]
 mod calls {
     use std::io::{self, Read, Write};
 

@@ -16,7 +16,7 @@ pub(super) fn wait(child: &mut Child) -> io::Result<ExitStatus> {
     if sched::fork::is_forked() {
         return child.wait();
     }
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(portable)))]
     if let Some(exit) = linux::pidfd(child) {
         crate::net::Async::new(exit)?.readable()?;
         // Does not block: the descriptor is readable only when the status can be taken.
@@ -35,7 +35,7 @@ pub(super) async fn wait_async(child: &mut Child) -> io::Result<ExitStatus> {
     if sched::fork::is_forked() {
         return child.wait();
     }
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(portable)))]
     if let Some(exit) = linux::pidfd(child) {
         crate::net::Async::new(exit)?.readable_async().await?;
         return child.wait();
@@ -65,7 +65,7 @@ fn ended(_: RecvError) -> io::Error {
     io::Error::new(io::ErrorKind::NotConnected, "the runtime in which the child was waited for has ended")
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(portable)))]
 mod linux {
     use std::os::fd::OwnedFd;
     use std::process::Child;

@@ -3,13 +3,13 @@
 //! Nothing here uses std's `thread::park`: its token belongs to the code that runs on the thread. Such code
 //! may leave an `unpark` behind, or take the one that is meant for the M.
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(portable))))]
 #[path = "note/condition.rs"]
 mod sleeper;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(portable)))]
 #[path = "note/futex.rs"]
 mod sleeper;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(portable)))]
 mod word;
 
 use std::sync::atomic::{AtomicBool, Ordering};

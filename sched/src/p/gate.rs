@@ -171,7 +171,7 @@ fn counter_is_steady() -> bool {
     *STEADY.get_or_init(|| sys::steady_ticks().is_some())
 }
 
-#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64"), not(portable)))]
 mod tests {
     use std::time::{Duration, Instant};
 

@@ -23,7 +23,11 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 use crate::g::payload::Stop;
 use crate::g::{G, GRef};
 use crate::stack::{Stack, checked_stack_bytes};
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan)))]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(any(asan, portable))
+))]
 use crate::sys::peek;
 use crate::tls::{Block, Under};
 
@@ -276,7 +280,11 @@ impl Coro {
     /// Returns the addresses at which frames may lie on the stack of the coroutine at `coro`, and the words
     /// of corosensei's coroutine. The kernel reads them, so the coroutine may run or go away at the same
     /// time. Returns `None` if they cannot be read.
-    #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan)))]
+    #[cfg(all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        not(any(asan, portable))
+    ))]
     pub(super) fn peek(coro: usize) -> Option<(Range<usize>, [usize; super::saved::WORDS])> {
         let [(_, inner), (_, lowest)] = Coro::PLACES;
         let lowest = peek::word(coro.checked_add(lowest)?)?;

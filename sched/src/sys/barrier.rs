@@ -6,25 +6,25 @@
 /// Returns `true` if the system has the barrier; registers the process for it. *Runs on: the thread that
 /// makes a runtime, first.*
 pub(crate) fn is_there() -> bool {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
     {
         use std::sync::OnceLock;
         static REGISTERED: OnceLock<bool> = OnceLock::new();
         *REGISTERED.get_or_init(|| membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED))
     }
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
     false
 }
 
 /// Imposes the barrier. Returns `false` if the system refused.
 pub(crate) fn impose() -> bool {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
     return membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
     false
 }
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
 fn membarrier(command: libc::membarrier_cmd) -> bool {
     // SAFETY: these commands access no memory of the process; the kernel refuses a command that it does not
     // know.

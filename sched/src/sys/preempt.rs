@@ -24,7 +24,7 @@ pub(crate) struct Registers {
     pub(crate) link: usize,
 }
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
 mod linux {
     use std::ffi::{c_int, c_void};
     use std::mem::{self, MaybeUninit};
@@ -220,14 +220,18 @@ mod linux {
     }
 }
 
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(asan)))]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(any(asan, portable))
+))]
 pub(crate) use linux::interrupted_at;
-#[cfg(all(feature = "interpose", any(target_os = "linux", target_os = "android")))]
+#[cfg(all(feature = "interpose", all(any(target_os = "linux", target_os = "android"), not(portable))))]
 pub(crate) use linux::{SIGNAL, is_free};
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
 pub(crate) use linux::{interrupt, is_installed, knows_locks, sleep_while, wake};
 
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
 mod other {
     use std::sync::atomic::AtomicU32;
     use std::time::Duration;
@@ -250,5 +254,5 @@ mod other {
     pub(crate) fn wake(_word: &AtomicU32) {}
 }
 
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
 pub(crate) use other::{interrupt, is_installed, knows_locks, sleep_while, wake};

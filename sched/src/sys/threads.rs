@@ -17,7 +17,7 @@ pub enum Doing {
 /// Where another OS thread of this process is blocked in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
-    not(any(target_os = "linux", target_os = "android")),
+    not(all(any(target_os = "linux", target_os = "android"), not(portable))),
     allow(dead_code, reason = "other systems do not say where a thread is blocked")
 )]
 pub(crate) struct BlockedAt {
@@ -29,7 +29,7 @@ pub(crate) struct BlockedAt {
     runs: u64,
 }
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
 mod linux {
     use netpoll::raw::call;
 
@@ -156,13 +156,13 @@ mod linux {
     }
 }
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
 pub(crate) use linux::{
     LISTS_THREADS, blocked_at, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread,
     thread_id, thread_ids, timer_slack,
 };
 
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
 mod other {
     use super::{BlockedAt, Doing};
 
@@ -201,7 +201,7 @@ mod other {
     pub(crate) fn set_timer_slack(_ns: u64) {}
 }
 
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
 pub(crate) use other::{
     LISTS_THREADS, blocked_at, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread,
     thread_id, thread_ids, timer_slack,

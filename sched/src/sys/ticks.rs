@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 /// Returns the counter's value if the counter can measure time; `None` if its rate may change.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(portable)))]
 pub(crate) fn steady_ticks() -> Option<u64> {
     use std::arch::x86_64::__cpuid;
     const ADVANCED: u32 = 0x8000_0007;
@@ -13,7 +13,7 @@ pub(crate) fn steady_ticks() -> Option<u64> {
 }
 
 /// Returns the counter's value.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(portable)))]
 #[inline]
 pub(crate) fn ticks() -> u64 {
     // SAFETY: every x86-64 processor has this instruction. A kernel that forbids it would break the C library
@@ -25,17 +25,17 @@ pub(crate) fn ticks() -> u64 {
 }
 
 /// The offset by which tests make the counter jump.
-#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64"), not(portable)))]
 pub(crate) static SKEW: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
 /// Returns the counter's value: the virtual counter is steady by definition.
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", not(portable)))]
 pub(crate) fn steady_ticks() -> Option<u64> {
     Some(ticks())
 }
 
 /// Returns the counter's value.
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", not(portable)))]
 #[inline]
 pub(crate) fn ticks() -> u64 {
     let ticks = counter();
@@ -46,7 +46,7 @@ pub(crate) fn ticks() -> u64 {
 
 /// Returns the value of the virtual counter. Its frequency is not read from `cntfrq_el0`, which firmware may
 /// set wrongly: the gate and the flight recorder measure it by the clock.
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", not(portable)))]
 #[inline]
 fn counter() -> u64 {
     let ticks: u64;
@@ -59,13 +59,13 @@ fn counter() -> u64 {
 
 /// Returns `None`: on this processor no counter is known to be steady, and the runtime reads the clock
 /// instead.
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(portable))))]
 pub(crate) fn steady_ticks() -> Option<u64> {
     None
 }
 
 /// Returns a value outside of every span for which a gate is shut, so that all gates are open.
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(portable))))]
 #[inline]
 pub(crate) fn ticks() -> u64 {
     u64::MAX
@@ -76,19 +76,19 @@ pub(crate) fn ticks() -> u64 {
 /// stamps with the clock to learn it.
 #[inline]
 pub(crate) fn stamp() -> u64 {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(portable)))]
     if is_steady() {
         // SAFETY: every x86-64 processor has this instruction.
         return unsafe { std::arch::x86_64::_rdtsc() };
     }
-    #[cfg(target_arch = "aarch64")]
+    #[cfg(all(target_arch = "aarch64", not(portable)))]
     return counter();
     #[allow(unreachable_code, reason = "some processors return above")]
     timers::clock::now()
 }
 
 /// Returns `true` if the processor's counter is steady. Asks the processor once.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(portable)))]
 #[inline]
 fn is_steady() -> bool {
     use std::sync::atomic::{AtomicU8, Ordering::Relaxed};

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 // Memory of stacks ---------------------------------------------------------------------------------------
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
 use super::linux::MAP_FLAGS;
 
 /// Returns the size of a page, a power of two. Signal handlers may call this.
@@ -85,9 +85,9 @@ pub(crate) unsafe fn forbid(start: usize, bytes: usize) -> io::Result<()> {
 #[inline(never)]
 pub(crate) fn write(fd: c_int, bytes: &[u8]) -> Result<usize, c_int> {
     // SAFETY: the call reads `bytes.len()` bytes from `bytes`.
-    #[cfg(all(any(target_os = "linux", target_os = "android"), not(miri)))]
+    #[cfg(all(any(target_os = "linux", target_os = "android"), not(any(miri, portable))))]
     let result = unsafe { netpoll::raw::call!(libc::SYS_write, fd, bytes.as_ptr(), bytes.len()) };
-    #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(miri))))]
+    #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(any(miri, portable)))))]
     // SAFETY: the call reads `bytes.len()` bytes from `bytes`.
     let result = match unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) } {
         -1 => -(errno() as isize),
@@ -128,10 +128,10 @@ fn errno_address() -> *mut c_int {
 
 // In place of Linux's own calls --------------------------------------------------------------------------
 
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
 pub(crate) use elsewhere::*;
 
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
 mod elsewhere {
     use super::{c_int, io, with_exposed_provenance_mut};
 

@@ -87,7 +87,7 @@ impl Sched {
     }
 }
 
-#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64"), not(portable)))]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     use std::sync::{Arc, mpsc};
