@@ -89,18 +89,19 @@ pub struct Limit {
 #[cfg(target_os = "linux")]
 impl Limit {
     /// Sets the soft limit.
-    pub fn new(what: Resource, to: libc::rlim_t) -> Limit {
+    pub fn new(what: Resource, to: u64) -> Limit {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: `getrlimit` writes to `limit`, which is exclusively borrowed.
         assert_eq!(unsafe { libc::getrlimit(what, &mut limit) }, 0);
         let before = limit.rlim_cur;
-        set_soft_limit(what, to);
+        // On 32 bits the type is narrower than 64 bits.
+        set_soft_limit(what, to as libc::rlim_t);
         Limit { what, before }
     }
 
     /// Allows `more` bytes of address space beyond what is in use.
     pub fn address_space(more: usize) -> Limit {
-        Limit::new(libc::RLIMIT_AS, (address_space() + more) as libc::rlim_t)
+        Limit::new(libc::RLIMIT_AS, (address_space() + more) as u64)
     }
 }
 

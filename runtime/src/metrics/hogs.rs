@@ -37,7 +37,11 @@ impl fmt::Display for Hog {
         if let Some(name) = name {
             write!(f, " '{}'", name.escape_debug())?;
         }
-        let did = if *blocked == Some(true) { "blocked" } else { "computed" };
+        let did = match blocked {
+            Some(true) => "blocked",
+            Some(false) => "computed",
+            None => "computed or blocked",
+        };
         write!(f, " {did} for {away:?}, spawned at {spawned_at}")?;
         for frame in &self.stack {
             write!(f, "\n    {}", frame.function)?;

@@ -267,6 +267,7 @@ fn checks_process_and_core(test: &str, debug: impl Fn(Result<u32, (&str, &str)>)
 }
 
 #[test]
+#[cfg_attr(portable, ignore = "the program has no table for debuggers")]
 fn gdb_lists_and_walks_green_threads_of_a_process_and_of_its_core() {
     const TEST: &str = "gdb_lists_and_walks_green_threads_of_a_process_and_of_its_core";
     if std::env::var_os(CHILD).is_some() {
@@ -282,6 +283,7 @@ fn gdb_lists_and_walks_green_threads_of_a_process_and_of_its_core() {
 }
 
 #[test]
+#[cfg_attr(portable, ignore = "the program has no table for debuggers")]
 fn lldb_lists_and_walks_green_threads_of_a_process_and_of_its_core() {
     const TEST: &str = "lldb_lists_and_walks_green_threads_of_a_process_and_of_its_core";
     if std::env::var_os(CHILD).is_some() {
@@ -299,6 +301,7 @@ fn lldb_lists_and_walks_green_threads_of_a_process_and_of_its_core() {
 /// A core file of gdb's own may lack the stacks, which then read as zeros. The scripts say so, and show no
 /// other stack in their place.
 #[test]
+#[cfg_attr(portable, ignore = "the program has no table for debuggers")]
 fn debuggers_say_which_stacks_a_core_file_lacks() {
     const TEST: &str = "debuggers_say_which_stacks_a_core_file_lacks";
     if std::env::var_os(CHILD).is_some() {
@@ -341,6 +344,7 @@ fn check_without_stacks(text: &str) {
 /// In code of Rust, gdb evaluates expressions as Rust. An entered green thread is left when the program goes
 /// on.
 #[test]
+#[cfg_attr(portable, ignore = "the program has no table for debuggers")]
 fn debuggers_stop_in_code_of_rust_and_go_on() {
     const TEST: &str = "debuggers_stop_in_code_of_rust_and_go_on";
     if std::env::var_os(CHILD).is_some() {
@@ -402,6 +406,7 @@ fn how_many() -> usize {
 
 /// Lists of so many green threads are short, and the debuggers need seconds for them.
 #[test]
+#[cfg_attr(portable, ignore = "the program has no table for debuggers")]
 fn debuggers_list_many_green_threads_in_seconds() {
     const TEST: &str = "debuggers_list_many_green_threads_in_seconds";
     if std::env::var_os(CHILD).is_some() {

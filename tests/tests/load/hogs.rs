@@ -575,6 +575,7 @@ fn runnable_os_threads() -> usize {
     any(asan, target_feature = "crt-static"),
     ignore = "malloc is part of the program, so no hog is paused: it may have a lock of malloc"
 )]
+#[cfg_attr(portable, ignore = "the system has no signal for hogs, so none is paused")]
 fn a_crowd_of_hogs_runs_by_turns() {
     const HOGS: usize = 60;
     with(2, |runtime| {

@@ -191,6 +191,10 @@ fn a_refusal_for_want_of_data_space_disturbs_no_other_thread() {
 /// Threads are spawned faster than they begin. Threads that were accepted before the limit was noticed begin
 /// when others end.
 #[test]
+#[cfg_attr(
+    portable,
+    ignore = "the system does not say how much address space is in use, so malloc finds none"
+)]
 fn a_burst_beyond_the_limit_is_refused_or_waits_for_stacks() {
     for procs in PROCS {
         child::passes("a_burst_beyond_the_limit_is_refused_or_waits_for_stacks", &procs.to_string(), || {
@@ -273,6 +277,10 @@ fn a_runtime_ends_while_green_threads_wait_for_stacks() {
 
 /// A future that was woken and then waits for a stack has been ready all along.
 #[test]
+#[cfg_attr(
+    portable,
+    ignore = "the system does not say how much address space is in use, so malloc finds none"
+)]
 fn a_trace_has_no_wake_up_for_a_stack() {
     const FUTURES: usize = 20;
     let body = || {
@@ -538,6 +546,7 @@ fn have_threads(number: usize) {
     target_env = "musl",
     ignore = "musl's malloc takes mappings for small blocks, so the process ends"
 )]
+#[cfg_attr(portable, ignore = "the system does not say that no mapping is left, so std ends the process")]
 fn a_refusal_for_want_of_mappings_disturbs_no_other_thread() {
     if tests::has_own_locals() {
         // Each block of thread-locals takes memory of malloc, which may need a mapping.
@@ -575,6 +584,7 @@ fn a_refusal_for_want_of_mappings_disturbs_no_other_thread() {
 /// no mapping for their other needs.
 #[test]
 #[cfg_attr(asan, ignore = "AddressSanitizer itself dies without a mapping")]
+#[cfg_attr(portable, ignore = "the system does not say that no mapping is left, so std ends the process")]
 fn no_os_thread_starts_on_a_kept_stack_without_mappings() {
     child::passes("no_os_thread_starts_on_a_kept_stack_without_mappings", "", || {
         let all = Arc::new(std::sync::Barrier::new(16));

@@ -64,6 +64,7 @@ fn falls_back(what: &str, before: usize, peak: usize) {
 }
 
 #[test]
+#[cfg_attr(portable, ignore = "MADV_FREE: the system takes the memory back when it needs it")]
 fn the_memory_of_a_burst_is_returned() {
     let mut modes = vec![("", ThreadLocals::OfOsThread)];
     if cfg!(all(any(target_arch = "x86_64", target_arch = "aarch64"), target_env = "gnu")) {
@@ -84,6 +85,7 @@ fn the_memory_of_a_burst_is_returned() {
 }
 
 #[test]
+#[cfg_attr(portable, ignore = "MADV_FREE: the system takes the memory back when it needs it")]
 fn the_memory_is_returned_while_others_work() {
     child::passes("the_memory_is_returned_while_others_work", "", || {
         with(2, |runtime| {
@@ -103,6 +105,7 @@ fn the_memory_is_returned_while_others_work() {
 }
 
 #[test]
+#[cfg_attr(portable, ignore = "MADV_FREE: the system takes the memory back when it needs it")]
 fn returned_memory_serves_the_next_burst() {
     child::passes("returned_memory_serves_the_next_burst", "", || {
         with(2, |runtime| {
@@ -127,6 +130,7 @@ fn returned_memory_serves_the_next_burst() {
 }
 
 #[test]
+#[cfg_attr(portable, ignore = "MADV_FREE: the system takes the memory back when it needs it")]
 fn sleeping_threads_keep_their_stacks() {
     child::passes("sleeping_threads_keep_their_stacks", "", || {
         with(2, |runtime| {
@@ -198,6 +202,7 @@ fn stacks_of_unusual_size_are_reused() {
 }
 
 #[test]
+#[cfg_attr(portable, ignore = "MADV_FREE: the system takes the memory back when it needs it")]
 fn memory_of_unusual_stacks_is_returned_and_serves_the_next_burst() {
     child::passes("memory_of_unusual_stacks_is_returned_and_serves_the_next_burst", "", || {
         with(2, |runtime| {

@@ -208,7 +208,7 @@ fn many_waiters_of_one_socket_share_its_connections_and_datagrams() {
             let receive = |socket: Arc<UdpSocket>| async move {
                 let mut buf = [0; 8];
                 socket.recv_async(&mut buf).await.unwrap();
-                usize::from_le_bytes(buf)
+                u64::from_le_bytes(buf) as usize
             };
             let here = {
                 let (listener, socket) = (listener.clone(), socket.clone());
@@ -229,7 +229,7 @@ fn many_waiters_of_one_socket_share_its_connections_and_datagrams() {
             let mut clients = Vec::new();
             for i in 0..3 * EACH {
                 clients.push(TcpStream::connect(addr).unwrap());
-                UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&i.to_le_bytes(), to).unwrap();
+                UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&(i as u64).to_le_bytes(), to).unwrap();
                 if i % 5 == 0 {
                     runtime::sleep(MILLI / 10);
                 }
@@ -254,7 +254,7 @@ fn many_waiters_of_one_socket_share_its_connections_and_datagrams() {
 fn receive_here(socket: &UdpSocket) -> usize {
     let mut buf = [0; 8];
     socket.recv(&mut buf).unwrap();
-    usize::from_le_bytes(buf)
+    u64::from_le_bytes(buf) as usize
 }
 
 /// Runs `$call` until it is ready. Before, it is often begun and dropped.
@@ -290,7 +290,7 @@ fn dropped_calls_lose_no_connection_and_no_datagram() {
             for i in 0..ALL {
                 let mut buf = [0; 8];
                 let (n, _) = often_dropped!(random, socket.recv_from_async(&mut buf));
-                assert_eq!((n, usize::from_le_bytes(buf)), (8, i));
+                assert_eq!((n, u64::from_le_bytes(buf) as usize), (8, i));
             }
         });
         let client = runtime.spawn(move || {
@@ -299,7 +299,7 @@ fn dropped_calls_lose_no_connection_and_no_datagram() {
                 if i % 3 == 0 {
                     runtime::sleep(MILLI / 5);
                 }
-                sender.send_to(&i.to_le_bytes(), to).unwrap();
+                sender.send_to(&(i as u64).to_le_bytes(), to).unwrap();
                 TcpStream::connect(addr).unwrap()
             });
             let clients: Vec<_> = clients.collect();
@@ -517,13 +517,13 @@ mod unix {
             let sent = AtomicUsize::new(0);
             let sends_to = async {
                 for i in 0..ALL {
-                    apart.send_to_async(&i.to_le_bytes(), &to).await.unwrap();
+                    apart.send_to_async(&(i as u64).to_le_bytes(), &to).await.unwrap();
                     sent.fetch_add(1, SeqCst);
                 }
             };
             let sends = async {
                 for i in ALL..2 * ALL {
-                    peer.send_async(&i.to_le_bytes()).await.unwrap();
+                    peer.send_async(&(i as u64).to_le_bytes()).await.unwrap();
                     sent.fetch_add(1, SeqCst);
                 }
             };
@@ -534,7 +534,7 @@ mod unix {
                 let mut buf = [0; 8];
                 for _ in 0..2 * ALL {
                     assert_eq!(receiver.recv_async(&mut buf).await.unwrap(), 8);
-                    numbers.insert(usize::from_le_bytes(buf));
+                    numbers.insert(u64::from_le_bytes(buf) as usize);
                 }
                 numbers.len()
             };

@@ -310,6 +310,7 @@ fn many_futures_at_many_pipes() {
 
 #[cfg(target_os = "linux")]
 #[test]
+#[cfg_attr(portable, ignore = "only Linux has a hint")]
 fn an_unsuitable_descriptor_is_refused_with_a_hint() {
     on(1, || {
         let error = Async::new(File::open("Cargo.toml").unwrap()).unwrap_err();

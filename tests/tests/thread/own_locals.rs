@@ -4,7 +4,7 @@
     target_os = "linux",
     target_env = "gnu",
     any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(asan)
+    not(any(asan, portable))
 ))]
 
 use std::cell::{Cell, RefCell};

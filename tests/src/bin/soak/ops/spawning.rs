@@ -115,7 +115,7 @@ pub(super) fn impossible_stack(a: &mut Actor) {
     // A refused spawn by a plain thread counts as spawned and ended in the default runtime; the actor makes
     // the soak count it too.
     let _counts = (!a.green).then(|| a.offspring());
-    let bytes = [0, 1, usize::MAX, 1 << 40][a.random.below(4) as usize];
+    let bytes = [0, 1, usize::MAX, usize::MAX >> 23][a.random.below(4) as usize];
     let error = thread::Builder::new().stack_size(bytes).spawn(|| ()).expect_err("the size is refused");
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
 }
