@@ -383,7 +383,8 @@ fn look(station: &Station, events: &mut [libc::epoll_event; BATCH], milliseconds
 pub(crate) fn wait_for_any<const N: usize>(fds: [RawFd; N], time: Option<Duration>) -> [bool; N] {
     let mut fds = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     let time = time.map(|time| libc::timespec {
-        tv_sec: time.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+        // The type differs between libraries and widths; this is 68 years.
+        tv_sec: time.as_secs().min(i32::MAX as u64) as _,
         tv_nsec: time.subsec_nanos() as _,
     });
     // The system call, unlike libc's, writes what is left of the time.

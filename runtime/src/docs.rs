@@ -23,6 +23,7 @@
 //! | [`interpose`] | Which calls of libc park with the feature `interpose`? What does it cost, and what must not be done? |
 //! | [`threads`] | How do programs of `std::thread` run on green threads as they are? What differs? |
 //! | [`fork`] | What may a forked child do? |
+//! | [`platforms`] | Where is this crate run, and where only compiled? What differs there? |
 //! | [`settings`] | Which environment variables set what, and which setting wins? |
 //! | [`glossary`] | What do G, M, P, park, rescue and the other words mean? |
 
@@ -40,6 +41,7 @@ pub mod interpose;
 pub mod metrics;
 pub mod moving;
 pub mod os_thread;
+pub mod platforms;
 pub mod settings;
 pub mod signals;
 pub mod stacks;

@@ -196,10 +196,6 @@
 #![cfg_attr(not(loom), deny(unsafe_code))]
 #![cfg_attr(loom, allow(unreachable_pub))]
 
-// `--cfg portable` builds for Linux what other Unixes run in place of Linux's own calls (`sys.rs`).
-#[cfg(all(portable, feature = "interpose"))]
-compile_error!("`--cfg portable` leaves out what the feature `interpose` is made of");
-
 // The rooms, by role.
 #[cfg(not(loom))]
 mod api;

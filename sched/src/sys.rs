@@ -1,5 +1,8 @@
 //! The calls of the operating system that the scheduler needs: one file per system, chosen here and nowhere
 //! else.
+//!
+//! `--cfg portable` builds on Linux what other Unixes have in place of Linux's own calls, to test it. It goes
+//! with no feature that is for Linux alone.
 
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
 mod linux;
