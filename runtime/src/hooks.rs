@@ -32,7 +32,7 @@
 /// ```standalone_crate
 /// use std::time::{Duration, Instant};
 ///
-/// # #[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+/// # #[cfg(all(target_os = "linux", target_env = "gnu", not(target_arch = "x86")))]
 /// runtime::interpose!();
 ///
 /// // On one P, a hundred sleeps of std at the same time.

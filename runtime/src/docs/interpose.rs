@@ -39,8 +39,8 @@
 //! green threads, too: the page [`threads`](super::threads).
 //!
 //! Interposition is young: read the [hazards](#hazards) first. It has an effect on Linux with glibc, on x86-64
-//! and AArch64. (It has been run on x86-64.) Elsewhere it does not compile. Without it such calls block their OS
-//! thread, which is [rescued](super::blocking).
+//! and AArch64. (It has been run on x86-64.) Elsewhere it does not compile. Without it such calls block their
+//! OS thread, which is [rescued](super::blocking).
 //!
 //! # What is caught
 //!

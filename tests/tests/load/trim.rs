@@ -38,7 +38,7 @@ fn burst_of(runtime: &Runtime, number: usize, builder: &(impl Fn(usize) -> Build
     peak
 }
 
-/// Less than this part of a burst's growth may be left: a quarter, with musl half. musl's `malloc` keeps more.
+/// Less than this part of a burst's growth may be left: a quarter. musl's `malloc` keeps more of it, so half.
 const MOST_LEFT: usize = if cfg!(target_env = "musl") { 2 } else { 4 };
 
 /// Waits until less than that part of the growth is left.
