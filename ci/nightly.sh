@@ -9,9 +9,9 @@ ci/setup.sh
 export CARGO_INCREMENTAL=0 CARGO_TERM_COLOR=never
 
 if [ "${1:-}" = --short ]; then
-    models=(--sample) seeds=1 soak=60 fuzz=5 simulations=1000 load=1 interpose=60 stress=1
+    models=(--sample) seeds=1 soak=60 fuzz=5 simulations=1000 load=1 interpose=60 stress=1 suites=1
 else
-    models=() seeds=8 soak=600 fuzz=30 simulations=20000 load=5 interpose=600 stress=4
+    models=() seeds=8 soak=600 fuzz=30 simulations=20000 load=5 interpose=600 stress=4 suites=4
 fi
 
 logs=$(mktemp -d)
@@ -37,7 +37,8 @@ running() {
     step target/release ci/simulations.sh $simulations
     # Longer loads than the one second each of .ci/run, and a long soak of `interpose`.
     export LOAD_SECONDS=$load SOAK_SECONDS=$interpose
-    step tests/crates/target ci/crates.sh
+    step target/none ci/crates.sh
+    step tests/crates/target ci/suites.sh --times $suites
 }
 
 computing() {
