@@ -1,4 +1,5 @@
-//! The unit tests of std's modules, unchanged. Their paths `crate::` lead to this file, and so to the std of the toolchain.
+//! The unit tests of std's modules, unchanged. Their paths `crate::` lead to this file, and so to the std of
+//! the toolchain.
 
 #![feature(borrowed_buf_init, core_io_borrowed_buf, io_error_uncategorized, read_buf)]
 #![feature(tcp_keepalive, tcp_linger, unix_socket_ancillary_data, unix_socket_peek)]
