@@ -8,8 +8,8 @@
 //! platform has a script: `ci/elsewhere.sh` for musl, 32 bits and `--cfg portable`, `ci/aarch64.sh`,
 //! `ci/cross.sh` for what is compiled.
 //!
-//! It needs `std`, and Rust 1.95: `lock_api` and `parking_lot`, whose types [`sync`](crate::sync) has, need
-//! that version.
+//! It needs `std`, and Rust 1.95: `lock_api` and `parking_lot`, of which [`sync`](crate::sync) has types,
+//! need that version.
 //!
 //! # What differs
 //!

@@ -3,8 +3,8 @@
 //! initialisers are glibc's.
 //!
 //! A process uses these functions from its first call on or never: a condition variable or a barrier has
-//! other contents than glibc's while threads wait. `RUNTIME_THREADS=os` decides that, which a constructor's call may read
-//! before `main` does.
+//! other contents than glibc's while threads wait. `RUNTIME_THREADS=os` decides that, which a constructor's
+//! call may read before `main` does.
 
 pub mod barrier;
 mod bell;

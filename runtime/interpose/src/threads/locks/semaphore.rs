@@ -204,7 +204,7 @@ unsafe fn take_or(
 #[cold]
 fn wait_for(words: &Words, until: u64) -> Option<Wait> {
     let value = words.value();
-    // SAFETY: the listener ends in this function, whose caller keeps the semaphore.
+    // SAFETY: the listener ends in this function, and the caller keeps the semaphore.
     let _listener = unsafe { Listener::begin(value)? };
     words.data.fetch_add(WAITER, SeqCst);
     loop {
