@@ -77,8 +77,8 @@
 //! # What becomes a green thread
 //!
 //! What the code of a green thread starts, by `pthread_create` or `thrd_create`: so do std, C++'s
-//! `std::thread`, and most libraries. It lives in the default runtime, which ends with the process only. These
-//! stay OS threads:
+//! `std::thread`, and most libraries. It lives in the default runtime, which ends with the process only.
+//! These stay OS threads:
 //!
 //! - the threads of this crate;
 //! - what a plain OS thread starts;
