@@ -135,7 +135,9 @@ fn runs_out(procs: usize, limit: impl FnOnce() -> Limit + Send) {
             let limit = limit();
             let (mut threads, error) = until_refused(5000, spawn_gently);
             assert_says(&error, &["cannot map a stack of", "RLIMIT_AS", "RLIMIT_DATA"]);
-            assert!(threads.len() > 200, "{} were spawned", threads.len());
+            // With 32 bits the stacks of the OS threads are a larger part.
+            let least = if cfg!(target_pointer_width = "32") { 100 } else { 200 };
+            assert!(threads.len() > least, "{} were spawned", threads.len());
             others.go_on();
             let panic = catch_unwind(|| spawn(|| ())).unwrap_err();
             let said = panic.downcast_ref::<String>().unwrap();
@@ -391,7 +393,9 @@ fn large_stacks_are_refused_without_room_and_give_their_memory_back() {
                         assert_eq!(std::hint::black_box(deep)[99_999], 1);
                     })
                 };
-                for mib in [300, 200, 700, 300] {
+                // With 32 bits a larger stack may find no hole between the libraries.
+                let largest = if cfg!(target_pointer_width = "32") { 400 } else { 700 };
+                for mib in [300, 200, largest, 300] {
                     let (threads, error) = until_refused(10, || large(mib));
                     // The runtime's own stacks and OS threads, and the reserve for other code, take a part.
                     assert!(

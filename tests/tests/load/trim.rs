@@ -9,13 +9,22 @@ use runtime::thread::Builder;
 use runtime::{Runtime, ThreadLocals, spawn};
 use tests::{child, system, wait_until, with, with_built};
 
-const NUMBER: usize = if cfg!(debug_assertions) { 50_000 } else { 200_000 };
+/// With 32 bits the addresses have room for as many stacks of [`SMALL`].
+const NUMBER: usize = if IS_NARROW {
+    30_000
+} else if cfg!(debug_assertions) {
+    50_000
+} else {
+    200_000
+};
+const IS_NARROW: bool = cfg!(target_pointer_width = "32");
+const SMALL: usize = 64 << 10;
 const HOUR: Duration = Duration::from_secs(3600);
 const MIB: usize = 1 << 20;
 
 /// Runs `number` green threads that all sleep at the same time. Returns the memory in use at that time.
 fn burst(runtime: &Runtime, number: usize) -> usize {
-    burst_of(runtime, number, &|_| Builder::new())
+    burst_of(runtime, number, &|_| if IS_NARROW { Builder::new().stack_size(SMALL) } else { Builder::new() })
 }
 
 /// Like [`burst`]; `builder` gives the stack size of each thread.
