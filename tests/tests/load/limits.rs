@@ -393,7 +393,7 @@ fn large_stacks_are_refused_without_room_and_give_their_memory_back() {
                         assert_eq!(std::hint::black_box(deep)[99_999], 1);
                     })
                 };
-                // With 32 bits a larger stack may find no hole between the libraries.
+                // With 32 bits no stack may be larger than 512 MiB.
                 let largest = if cfg!(target_pointer_width = "32") { 400 } else { 700 };
                 for mib in [300, 200, largest, 300] {
                     let (threads, error) = until_refused(10, || large(mib));
