@@ -417,6 +417,7 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     #[cfg_attr(miri, ignore = "Miri has no signals")]
+    #[cfg_attr(portable, ignore = "the system has no signal for hogs")]
     fn a_hog_with_a_lock_of_the_runtime_is_not_paused() {
         static MUTEX: Mutex<()> = Mutex::new(());
         let holders: [fn(&dyn Fn()); 2] = [|f| (MUTEX.lock(), f()).1, |f| crate::sync::unpaused(f)];
@@ -441,6 +442,7 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     #[cfg_attr(miri, ignore = "Miri has no signals")]
+    #[cfg_attr(portable, ignore = "the system has no signal for hogs")]
     fn a_locker_lets_the_paused_holder_go() {
         static SPIN: Lock<()> = Lock::new(());
         let stepping = Stepping::new(|f| (SPIN.lock(), f()).1);
