@@ -137,6 +137,7 @@ pub mod functions {
             };
             pub use interpose::threads::locks::spin::spin_lock;
             pub use interpose::threads::names::{current, get_name, set_name};
+            pub use interpose::threads::signals::{timed_wait_signal, wait_signal, wait_signal_info};
             pub use interpose::threads::yields::sched_yield;
         }
     }
@@ -310,6 +311,9 @@ macro_rules! __with_threads {
             thrd_exit = $crate::hooks::functions::interposed::threads::exit_c11;
             thrd_join = $crate::hooks::functions::interposed::threads::join_c11;
             thrd_yield = $crate::hooks::functions::interposed::threads::yield_c11;
+            sigtimedwait = $crate::hooks::functions::interposed::threads::timed_wait_signal;
+            sigwait = $crate::hooks::functions::interposed::threads::wait_signal;
+            sigwaitinfo = $crate::hooks::functions::interposed::threads::wait_signal_info;
             $($more)*
         }
     };

@@ -14,6 +14,7 @@
 //! - `attributes.rs`: what an OS thread can do and a green thread cannot: signals, cancellation, scheduling.
 //! - `locks.rs`: mutexes, condition variables, semaphores and other locks of C.
 //! - `c11.rs`: threads and locks of C11.
+//! - `signals.rs`: `sigwait` and its kin, and signals to a thread that waits so.
 //! - `yields.rs`: `sched_yield`.
 //!
 //! What starts in user code becomes a green thread. The runtime's own threads stay OS threads. So do the
@@ -28,6 +29,7 @@ pub mod join;
 pub mod locks;
 pub mod names;
 mod record;
+pub mod signals;
 pub mod start;
 pub mod yields;
 

@@ -164,6 +164,25 @@ fn tools_with_threads() {
     }
 }
 
+/// A search by threads that share a queue of folders: the same lines are found.
+#[test]
+fn ripgrep() {
+    if has("rg") {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../src");
+        let find = |threads| {
+            let output = run("rg", &["-j", "8", "-n", "unsafe", folder], threads);
+            assert!(output.status.success(), "{output:?}");
+            // The threads find them in any order.
+            let mut lines: Vec<String> =
+                String::from_utf8(output.stdout).unwrap().lines().map(Into::into).collect();
+            lines.sort_unstable();
+            lines
+        };
+        let found = find("green");
+        assert!(found.len() > 100 && found == find("os"), "{found:?}");
+    }
+}
+
 /// Threads of pthread in forked children, checked by stress-ng itself.
 #[test]
 fn stress_ng() {

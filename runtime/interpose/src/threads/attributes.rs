@@ -25,13 +25,15 @@ real! {
 }
 
 /// libc's `pthread_kill`. A green thread may send a signal to itself, and may ask with the signal 0 whether
-/// another one lives. Any other signal to another green thread is `ENOTSUP`.
+/// another one lives. Another green thread gets a signal for which it has waited by `sigwait` or its kin. Any
+/// other signal to another green thread is `ENOTSUP`.
 ///
 /// # Safety
 /// As libc's.
 pub unsafe extern "C" fn kill(thread: pthread_t, signal: c_int) -> c_int {
     // SAFETY: the caller's arguments.
     match unsafe { Record::of(thread) } {
+        Some(record) if !record.is_over() && record.with_signals(|signals| signals.send(signal)) => 0,
         Some(record) => signal_green(record, signal, || {
             // SAFETY: the call has no pointers.
             unsafe { call!(libc::SYS_tgkill, process::id(), own_os_thread(), signal) }

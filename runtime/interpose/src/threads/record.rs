@@ -27,6 +27,7 @@ use libc::pthread_t;
 use sched::GHandle;
 use sched::sync::Mutex;
 
+use super::signals::Signals;
 use crate::futex;
 
 /// Begins each record. No address: it is not canonical.
@@ -59,6 +60,7 @@ pub(super) struct Record {
     /// The lowest address and the size of its stack, once it has begun.
     stack: OnceLock<(usize, usize)>,
     about: Mutex<About>,
+    signals: Mutex<Signals>,
 }
 
 /// What a thread may change of another one.
@@ -167,6 +169,17 @@ impl Record {
         self.stack.get().copied()
     }
 
+    /// Runs `change` with what the thread waits for. The caller stays on its OS thread, so it never parks.
+    pub(super) fn with_signals<T>(&self, change: impl FnOnce(&mut Signals) -> T) -> T {
+        loop {
+            if let Some(mut signals) = self.signals.try_lock() {
+                return change(&mut signals);
+            }
+            // The lock is held during a few system calls that do not block.
+            std::hint::spin_loop();
+        }
+    }
+
     /// Returns the name, with zeroes at its end.
     pub(super) fn name(&self) -> [u8; NAME] {
         self.about.lock().name
@@ -216,6 +229,7 @@ impl Reference {
             result: AtomicPtr::default(),
             stack: OnceLock::new(),
             about: Mutex::new(About { name, is_named: false, handle: None }),
+            signals: Mutex::default(),
         });
         Reference(NonNull::from(Box::leak(record)))
     }

@@ -52,6 +52,11 @@ fn main_may_end_before_other_threads() {
 }
 
 #[test]
+fn a_thread_that_waits_for_signals_gets_those_of_pthread_kill() {
+    prints("signals", "Ok(0)\n");
+}
+
+#[test]
 fn a_green_thread_refuses_what_only_os_threads_have() {
     let output = threads::run(PTHREAD, "green", "green");
     assert!(output.status.success(), "{output:?}");

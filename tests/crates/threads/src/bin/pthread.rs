@@ -270,6 +270,64 @@ extern "C" fn counts_signal(_: c_int) {
     SIGNALS.fetch_add(1, SeqCst);
 }
 
+/// The signals that `waits_for_signals` takes.
+const TAKEN: [c_int; 2] = [libc::SIGUSR1, libc::SIGUSR2];
+
+fn set_of_taken() -> libc::sigset_t {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: the first call makes the set.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        TAKEN.iter().for_each(|&signal| _ = libc::sigaddset(set.as_mut_ptr(), signal));
+        set.assume_init()
+    }
+}
+
+/// Counts signals by `sigwait` and `sigtimedwait` until there are as many of each as asked for.
+extern "C" fn waits_for_signals(count: *mut c_void) -> *mut c_void {
+    let (set, mut counts) = (set_of_taken(), [0; 2]);
+    for turn in 0..2 * count.addr() {
+        let (mut signal, minute) = (0, libc::timespec { tv_sec: 60, tv_nsec: 0 });
+        // SAFETY: the places are this function's.
+        unsafe {
+            if turn % 2 == 0 {
+                assert_eq!(libc::sigwait(&set, &mut signal), 0);
+            } else {
+                let mut info = MaybeUninit::zeroed();
+                signal = libc::sigtimedwait(&set, info.as_mut_ptr(), &minute);
+                assert_eq!(info.assume_init().si_signo, signal);
+            }
+        }
+        counts[usize::from(signal == TAKEN[1])] += 1;
+        SIGNALS.fetch_add(1, SeqCst);
+    }
+    assert_eq!(counts, [count.addr(); 2]);
+    ptr::null_mut()
+}
+
+/// One thread waits for signals, and another one sends them, each after the one before was taken.
+fn signals() {
+    const ROUNDS: usize = 500;
+    // SAFETY: the set is this function's. The waiter and other OS threads have the mask of this one.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set_of_taken(), ptr::null_mut()) };
+    let waiter = create(waits_for_signals, ROUNDS);
+    for sent in 0..2 * ROUNDS {
+        loop {
+            // SAFETY: the waiter was not joined.
+            match unsafe { libc::pthread_kill(waiter, TAKEN[sent % 2]) } {
+                0 => break,
+                // The green thread has not begun to wait.
+                error => assert!(error == libc::ENOTSUP && sent == 0),
+            }
+            std::thread::yield_now();
+        }
+        while SIGNALS.load(SeqCst) == sent {
+            std::thread::yield_now();
+        }
+    }
+    println!("{:?}", join(waiter));
+}
+
 /// What a green thread answers by itself.
 fn green() {
     GO.store(false, SeqCst);
@@ -343,6 +401,7 @@ fn main() {
         "ends" => ends(),
         "names" => names(),
         "stacks" => stacks(),
+        "signals" => signals(),
         "green" => green(),
         _ => panic!("no program {program:?}"),
     }

@@ -1,0 +1,215 @@
+//! `sigwait`, `sigwaitinfo`, `sigtimedwait`: a thread that waits for signals, such as MariaDB's, and what
+//! others send it by `pthread_kill`.
+//!
+//! ```text
+//!   the waiter                                       pthread_kill of it
+//!   block the set on this OS thread
+//!   waits_on = this OS thread             <──lock──> pending |= signal
+//!   rt_sigtimedwait                                  tgkill waits_on, if it waits
+//!   waits_on = none, take back what was sent
+//!   pending &= !signal
+//! ```
+//!
+//! The green thread stays on its OS thread during the system call, so a signal to that OS thread is its. A
+//! signal that comes after the call has returned is taken back from the OS thread, which has it blocked until
+//! then. It stays in `pending` for the next wait, which may run elsewhere. Between two waits `pthread_kill`
+//! leaves it there, too.
+
+use std::ffi::c_int;
+use std::ptr;
+
+use libc::{siginfo_t, sigset_t, timespec};
+
+use super::record::Record;
+use super::{create, real};
+use crate::raw::call;
+use crate::{error, finish, process};
+
+real! {
+    sigwait: unsafe extern "C" fn(*const sigset_t, *mut c_int) -> c_int;
+    sigtimedwait: unsafe extern "C" fn(*const sigset_t, *mut siginfo_t, *const timespec) -> c_int;
+}
+
+/// The size of the kernel's sets: one bit for each of 64 signals.
+const SET_BYTES: usize = 8;
+
+/// What a green thread waits for by these functions, and what was sent to it.
+#[derive(Default)]
+pub(super) struct Signals {
+    /// All signals for which the thread has waited so far.
+    awaited: u64,
+    /// Signals that were sent to the thread, and that it has not got.
+    pending: u64,
+    /// Of these, the signals that the kernel has, too, for the OS thread of this wait.
+    sent: u64,
+    /// The OS thread that waits in the kernel.
+    waits_on: Option<c_int>,
+}
+
+fn bit(signal: c_int) -> u64 {
+    1 << (signal - 1)
+}
+
+impl Signals {
+    /// Sends a signal to the thread. Returns `false` if the thread has never waited for it, and so may expect
+    /// a handler to run.
+    pub(super) fn send(&mut self, signal: c_int) -> bool {
+        if !(1..=64).contains(&signal) || self.awaited & bit(signal) == 0 {
+            return false;
+        }
+        self.pending |= bit(signal);
+        if let Some(os_thread) = self.waits_on {
+            self.sent |= bit(signal);
+            // SAFETY: the call has no pointers. The OS thread lives: it has not left its wait.
+            let _sent = unsafe { call!(libc::SYS_tgkill, process::id(), os_thread, signal) };
+        }
+        true
+    }
+
+    /// Takes a signal of `set` that was sent before, or notes that this OS thread waits for the set.
+    fn begin(&mut self, set: u64) -> Option<c_int> {
+        self.awaited |= set;
+        match self.pending & set {
+            0 => {
+                // SAFETY: the call has no arguments.
+                self.waits_on = Some(unsafe { call!(libc::SYS_gettid) as c_int });
+                None
+            }
+            ready => {
+                let signal = ready.trailing_zeros() as c_int + 1;
+                self.pending &= !bit(signal);
+                Some(signal)
+            }
+        }
+    }
+
+    /// Ends a wait with the kernel's result. *Runs on: the OS thread that has waited.*
+    fn end(&mut self, result: isize) {
+        self.waits_on = None;
+        let mut left = std::mem::take(&mut self.sent);
+        if let Ok(signal @ 1..=64) = c_int::try_from(result) {
+            self.pending &= !bit(signal);
+        }
+        // What has come after the result: this OS thread may not keep it.
+        while left != 0 {
+            let none = timespec { tv_sec: 0, tv_nsec: 0 };
+            // SAFETY: the set and the time are this function's.
+            let late = unsafe {
+                call!(
+                    libc::SYS_rt_sigtimedwait,
+                    &raw const left,
+                    ptr::null::<()>(),
+                    &raw const none,
+                    SET_BYTES
+                )
+            };
+            let Ok(signal @ 1..=64) = c_int::try_from(late) else { return };
+            self.pending |= bit(signal);
+            left &= !bit(signal);
+        }
+    }
+}
+
+/// Waits for a signal of `set` as `own`. Returns the signal, or an error below zero.
+///
+/// # Safety
+/// The pointers are null, or places of the caller's.
+unsafe fn wait(own: &Record, set: u64, info: *mut siginfo_t, time: *const timespec) -> isize {
+    let mut before = 0;
+    // With the lock, so that no signal is sent to this OS thread before it has blocked the set.
+    let ready = own.with_signals(|signals| {
+        let ready = signals.begin(set);
+        if ready.is_none() {
+            mask(libc::SIG_BLOCK, &set, &mut before);
+        }
+        ready
+    });
+    if let Some(signal) = ready {
+        // SAFETY: this contract.
+        unsafe { write_info(info, signal) };
+        return signal as isize;
+    }
+    // SAFETY: this contract.
+    let result = unsafe { call!(libc::SYS_rt_sigtimedwait, &raw const set, info, time, SET_BYTES) };
+    own.with_signals(|signals| signals.end(result));
+    mask(libc::SIG_SETMASK, &before, ptr::null_mut());
+    result
+}
+
+/// Changes the mask of this OS thread.
+fn mask(how: c_int, set: &u64, before: *mut u64) {
+    // SAFETY: the callers' sets have this size, or there is no second one.
+    let _changed = unsafe { call!(libc::SYS_rt_sigprocmask, how, ptr::from_ref(set), before, SET_BYTES) };
+}
+
+/// Writes what the kernel would, of a signal by `pthread_kill`.
+///
+/// # Safety
+/// `info` is null or a place of the caller's.
+unsafe fn write_info(info: *mut siginfo_t, signal: c_int) {
+    if !info.is_null() {
+        // SAFETY: this contract. All zeroes are a `siginfo_t`, which has the code `SI_USER`.
+        unsafe {
+            info.write_bytes(0, 1);
+            (*info).si_signo = signal;
+        }
+    }
+}
+
+/// Returns the kernel's set.
+///
+/// # Safety
+/// `set` is a set of the caller's.
+unsafe fn of_kernel(set: *const sigset_t) -> u64 {
+    // SAFETY: this contract; the set of libc begins with that of the kernel.
+    unsafe { set.cast::<u64>().read() }
+}
+
+/// libc's `sigwait`. A green thread gets what was sent to it by `pthread_kill`, too.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C" fn wait_signal(set: *const sigset_t, signal: *mut c_int) -> c_int {
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let Some(own) = create::own() else { return sigwait()(set, signal) };
+        loop {
+            match wait(own, of_kernel(set), ptr::null_mut(), ptr::null()) {
+                // A handler of another signal has run.
+                result if result == error(libc::EINTR) => {}
+                result if result < 0 => return -result as c_int,
+                got => {
+                    signal.write(got as c_int);
+                    return 0;
+                }
+            }
+        }
+    }
+}
+
+/// libc's `sigtimedwait`, as `wait_signal`.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C" fn timed_wait_signal(
+    set: *const sigset_t,
+    info: *mut siginfo_t,
+    time: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's arguments.
+    unsafe {
+        match create::own() {
+            Some(own) => finish(wait(own, of_kernel(set), info, time)) as c_int,
+            None => sigtimedwait()(set, info, time),
+        }
+    }
+}
+
+/// libc's `sigwaitinfo`, as `wait_signal`.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C" fn wait_signal_info(set: *const sigset_t, info: *mut siginfo_t) -> c_int {
+    // SAFETY: the caller's arguments.
+    unsafe { timed_wait_signal(set, info, ptr::null()) }
+}
