@@ -115,7 +115,7 @@
 //! | `pthread_cond_wait` `pthread_cond_timedwait` `pthread_cond_clockwait` | [parks](#locks-of-c) |
 //! | `pthread_rwlock_rdlock` `pthread_rwlock_wrlock`, also with a time | [parks](#locks-of-c) |
 //! | `thrd_create` and the other functions of C11 | [as those of pthread](#locks-of-c) |
-//! | `sigwait` `sigwaitinfo` `sigtimedwait` | block the OS thread; take signals of `pthread_kill`, [too](#signals) |
+//! | `sigwait` `sigwaitinfo` `sigtimedwait` | hold, and take [signals](#signals) of `pthread_kill` |
 //! | `sched_yield` | lets other green threads run, then other OS threads |
 //! | `__libc_start_main` | runs `main` as a green thread |
 //!
@@ -160,14 +160,14 @@
 //! | locks, conditions, semaphores, barriers, `pthread_once` | parks, as [above](#locks-of-c) |
 //! | `pthread_spin_lock` | spins, and yields |
 //! | `nanosleep` `clock_nanosleep` `usleep` `sleep` `thrd_sleep` | parks |
-//! | `read` `write` `recv` `send` `accept` `connect` and their kin | parks: see [`interpose`](super::interpose#what-is-caught) |
+//! | `read` `write` `recv` `send` `accept` `connect` and their kin | [parks](super::interpose#what-is-caught) |
 //! | `poll` `ppoll` `select` | parks; `ppoll` with a signal mask holds |
 //! | `epoll_wait` | holds: reactors have a context in thread-locals |
 //! | `pselect` `epoll_pwait` `epoll_pwait2` | holds |
 //! | `getaddrinfo` | at once for an address as text; otherwise it holds, with a bound |
 //! | `waitpid` and its kin | holds |
 //! | `sigwait` `sigwaitinfo` `sigtimedwait` | holds, and takes [signals](#signals) of `pthread_kill`, too |
-//! | `sigsuspend` `pause` | holds. The signal mask is the OS thread's |
+//! | `sigsuspend` `pause` | holds, with the signal mask of the OS thread |
 //! | `flock` `lockf`, and `fcntl` with `F_OFD_SETLKW` | holds |
 //! | `open` of a FIFO without its other end | holds |
 //! | semaphores, mutexes and others that processes share | holds |
@@ -179,7 +179,8 @@
 //!
 //! A green thread that has waited for a signal by `sigwait` or its kin gets this signal by `pthread_kill`: in
 //! the wait, or else in the next one. So a server's thread for signals can be ended, as MariaDB's is.
-//! `pthread_kill` to another green thread returns `ENOTSUP` for all other signals: no handler would run there.
+//! `pthread_kill` to another green thread returns `ENOTSUP` for all other signals: no handler would run
+//! there.
 //!
 //! ## Attributes
 //!

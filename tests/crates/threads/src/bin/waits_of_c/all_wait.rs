@@ -257,6 +257,7 @@ fn waitpid() {
         CHILDREN.get_or_init(|| (0..HELD).map(|_| child()).collect())
     }
     /// A child that ends when its input does.
+    #[expect(clippy::zombie_processes, reason = "`waitpid` waits for it")]
     fn child() -> (c_int, Mutex<Option<ChildStdin>>) {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         (child.id() as c_int, Mutex::new(child.stdin.take()))
