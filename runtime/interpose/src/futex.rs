@@ -145,6 +145,13 @@ pub(super) fn wake_in_kernel(address: usize, most: usize) -> isize {
     unsafe { call!(libc::SYS_futex, address, WAKE, most) }
 }
 
+/// Wakes one of the kernel's waiters for the word at `address`, in any process. *Runs on: any thread, also in
+/// a signal handler.*
+pub(super) fn wake_shared(address: usize) {
+    // SAFETY: the kernel uses the address alone.
+    unsafe { call!(libc::SYS_futex, address, libc::FUTEX_WAKE, 1) };
+}
+
 /// Wakes up to `most` green threads that wait for the word at `address`, which may be gone. *Runs on: any
 /// thread.*
 pub(super) fn wake_green(address: usize, most: usize) {

@@ -56,6 +56,11 @@ fn no_post_is_lost_at_a_time_out() {
 }
 
 #[test]
+fn a_forked_child_waits_for_a_semaphore() {
+    prints("semaphore-forks", "child: 7\n");
+}
+
+#[test]
 fn a_barrier_lets_all_go_on_together() {
     prints("barrier-rounds", "came: 2000, leaders: 100\n0\ncame: 2000, leaders: 200\n0\ntrue\n");
 }

@@ -24,7 +24,9 @@
 //! - *A poster in a signal handler* may have interrupted a thread that has a lock of the table, or is in the
 //!   scheduler. So it uses atomics and one system call. `may_interrupt` says how a handler is recognised.
 //!
-//! Semaphores that processes share are glibc's whole. So are those of `sem_open`, which are shared.
+//! Semaphores that processes share are waited for by glibc's functions. So are those of `sem_open`, which are
+//! shared. `sem_post` is whole for all, also in a process of OS threads: to look glibc's function up is
+//! nothing for a signal handler.
 
 use std::ffi::c_int;
 use std::ptr;
@@ -47,7 +49,6 @@ real! {
     sem_wait: unsafe extern "C" fn(*mut sem_t) -> c_int;
     sem_timedwait: unsafe extern "C" fn(*mut sem_t, *const timespec) -> c_int;
     sem_clockwait: unsafe extern "C" fn(*mut sem_t, clockid_t, *const timespec) -> c_int;
-    sem_post: unsafe extern "C" fn(*mut sem_t) -> c_int;
 }
 
 /// The words of a semaphore.
@@ -137,16 +138,14 @@ pub unsafe extern "C" fn clock_wait_semaphore(
 /// # Safety
 /// As libc's.
 pub unsafe extern "C" fn post(semaphore: *mut sem_t) -> c_int {
-    // SAFETY: the caller's semaphore.
-    let Some(words) = (unsafe { Words::of(semaphore) }) else {
-        // SAFETY: as above.
-        return unsafe { sem_post()(semaphore) };
-    };
-    let address = words.data.as_ptr().expose_provenance();
+    // SAFETY: as in `Words::of`.
+    let words = unsafe { &*semaphore.cast::<Words>() };
+    let (address, shared) = (words.data.as_ptr().expose_provenance(), words.shared.load(SeqCst));
     let raised = |data: u64| ((data as u32) < MOST).then(|| data + 1);
     match words.data.fetch_update(SeqCst, SeqCst, raised) {
-        Ok(before) if before >= WAITER => wake(address),
-        Ok(_) => {}
+        Ok(before) if before < WAITER => {}
+        Ok(_) if shared != 0 => futex::wake_shared(address),
+        Ok(_) => wake(address),
         Err(_) => return fail(error(libc::EOVERFLOW)) as c_int,
     }
     0

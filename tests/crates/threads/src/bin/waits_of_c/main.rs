@@ -54,6 +54,7 @@ fn main() {
         "semaphore-handler" => semaphore::handler(),
         "semaphore-storm" => semaphore::storm(),
         "semaphore-meet" => semaphore::meet(),
+        "semaphore-forks" => semaphore::forks(),
         "semaphore-late" => semaphore::late(),
         "barrier-rounds" => barrier::rounds(),
         "barrier-crowd" => barrier::crowd(),

@@ -346,3 +346,35 @@ pub fn late() {
     os::join(also);
     println!("taken: {}, left: {}, wait: {}", TAKEN.load(SeqCst), GATE.value(), GATE.waiters());
 }
+
+/// A forked child has the thread that forks alone: its wait is the kernel's, also while others wait for the
+/// semaphore in the parent.
+pub fn forks() {
+    static GATE: Semaphore = Semaphore::new();
+    static COMING: AtomicUsize = AtomicUsize::new(0);
+    GATE.init(0);
+    let waits = || {
+        COMING.fetch_add(1, SeqCst);
+        GATE.wait();
+    };
+    let threads: Vec<_> = (0..5).map(|_| thread::spawn(waits)).collect();
+    wait_for(&COMING, 5);
+    thread::sleep(5 * MILLI);
+    let mut status = -1;
+    // SAFETY: the child calls what may be called there, and the places are this function's.
+    unsafe {
+        match libc::fork() {
+            0 => {
+                let soon = after(libc::CLOCK_REALTIME, 5);
+                let late = libc::sem_timedwait(GATE.get(), &soon) == -1 && errno() == libc::ETIMEDOUT;
+                GATE.post();
+                GATE.wait();
+                libc::_exit(if late { 7 } else { 8 });
+            }
+            child => assert_eq!(libc::waitpid(child, &mut status, 0), child),
+        }
+    }
+    println!("child: {}", libc::WEXITSTATUS(status));
+    (0..5).for_each(|_| GATE.post());
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
