@@ -130,7 +130,7 @@ fn sizes_of_stacks() {
             says_what_is_allowed(Builder::new().stack_size(bytes).build(), "stack");
         }
         // Sizes that are no multiple of a page work.
-        let large = if cfg!(target_pointer_width = "64") { 1 << 30 } else { 512 << 20 };
+        let large = if cfg!(target_pointer_width = "64") { 1 << 30 } else { 256 << 20 };
         for bytes in [(32 << 10) + 1, 54_321, (1 << 20) - 1, 64 << 20, large] {
             let thread = thread::Builder::new().stack_size(bytes).spawn(|| 7);
             assert_eq!(thread.unwrap().join().unwrap(), 7, "{bytes}");
