@@ -232,16 +232,17 @@ pub(crate) fn impose_barrier() -> bool {
 }
 
 /// Returns which pairs of cache lines a field touches: `lines!(Type, field)`. The processor fetches lines in
-/// pairs of 128 bytes.
+/// pairs of 128 bytes. With 32 bits `CachePadded` keeps apart what is in different lines of 64 bytes.
 #[cfg(all(test, not(loom)))]
 macro_rules! lines {
     ($of:ty, $field:ident) => {{
-        const { assert!(align_of::<$of>() >= 128, "its lines depend on where it lies") };
+        const LINES: usize = if cfg!(target_pointer_width = "64") { 128 } else { 64 };
+        const { assert!(align_of::<$of>() >= LINES, "its lines depend on where it lies") };
         fn size_of_field<F>(_: fn(&$of) -> &F) -> usize {
             size_of::<F>()
         }
         let begin = std::mem::offset_of!($of, $field);
-        begin / 128..(begin + size_of_field(|it| &it.$field)).div_ceil(128)
+        begin / LINES..(begin + size_of_field(|it| &it.$field)).div_ceil(LINES)
     }};
 }
 #[cfg(all(test, not(loom)))]
