@@ -178,9 +178,8 @@
 //! ## Signals
 //!
 //! A green thread that has waited for a signal by `sigwait` or its kin gets this signal by `pthread_kill`: in
-//! the wait, or else in the next one. So a server's thread for signals can be ended, as MariaDB's is.
-//! `pthread_kill` to another green thread returns `ENOTSUP` for all other signals: no handler would run
-//! there.
+//! the wait, or else in the next one. `pthread_kill` to another green thread returns `ENOTSUP` for all other
+//! signals: no handler would run there.
 //!
 //! ## Attributes
 //!
@@ -201,6 +200,8 @@
 //!   [`os_thread`](super::os_thread) has the list. A panic's message has the number of the OS thread.
 //! - **Signal masks** stay with the OS thread. Do not block a signal in one thread to wait for it there: use
 //!   [`thread::pin`](crate::thread::pin), a `signalfd`, or [`signal`](crate::signal).
+//!   MariaDB's server does block one there. It answers, but its shutdown often hangs: the signal that it
+//!   sends to itself reaches an OS thread that does not block it.
 //! - **A child of `fork`** that does not call `exec` has no green threads, and can start none: see
 //!   [`fork`](super::fork). `std::process::Command` is not concerned.
 //! - **Thread-locals that constructors have set**, before `main`, belong to the process's first OS thread.

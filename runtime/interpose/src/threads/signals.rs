@@ -1,4 +1,4 @@
-//! `sigwait`, `sigwaitinfo`, `sigtimedwait`: a thread that waits for signals, such as MariaDB's, and what
+//! `sigwait`, `sigwaitinfo`, `sigtimedwait`: a thread that waits for signals, and what
 //! others send it by `pthread_kill`.
 //!
 //! ```text
