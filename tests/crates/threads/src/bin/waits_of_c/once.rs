@@ -43,7 +43,7 @@ impl Once {
 
 /// Of many threads of both kinds one calls the function, and all see what it has done.
 pub fn once() {
-    static ONCES: [Once; 200] = [const { Once::new() }; 200];
+    static FIRSTS: [Once; 200] = [const { Once::new() }; 200];
     static VALUES: [AtomicUsize; 200] = [const { AtomicUsize::new(0) }; 200];
     static CALLS: AtomicUsize = AtomicUsize::new(0);
     extern "C-unwind" fn first() {
@@ -54,7 +54,7 @@ pub fn once() {
         VALUES[call].store(1, SeqCst);
     }
     fn calls() {
-        for (once, value) in ONCES.iter().zip(&VALUES) {
+        for (once, value) in FIRSTS.iter().zip(&VALUES) {
             once.call(first);
             assert_eq!(value.load(SeqCst), 1, "not done");
         }
