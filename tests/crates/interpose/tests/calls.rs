@@ -52,11 +52,14 @@ fn a_cancellation_is_an_error_of_the_call_and_unwinds_the_next_wait() {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
     let thread = runtime::spawn(move || {
+        // A green thread that is cancelled before it begins runs nothing.
+        sender.send(1).unwrap();
         sender.send(c_receive(ours.as_raw_fd())).unwrap();
         sender.send(c_receive(ours.as_raw_fd())).unwrap();
         runtime::sleep(Duration::from_secs(3600));
         sender.send(0).unwrap();
     });
+    assert_eq!(receiver.recv(), Ok(1));
     std::thread::sleep(Duration::from_millis(20));
     thread.cancel();
     assert!(thread.join().is_err());
