@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Compiles the runtime, without warnings, without its default features, and for systems on which the runtime was not run. With musl the
-# tests compile, too. On 32-bit x86 the script runs most examples to their end. If a target cannot be installed here, the script fails. With
-# CROSS_MISSING=skip the script prints the name of that target and leaves it out.
+# Compiles the runtime, without warnings, without its default features, and for systems on which the runtime was not run. If a target
+# cannot be installed here, the script fails. With CROSS_MISSING=skip the script prints the name of that target and leaves it out.
+# ci/elsewhere.sh runs tests with musl and with 32 bits.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target}")/cross
@@ -21,11 +21,6 @@ can_be_had() {
     exit 1
 }
 
-# True if the C compiler links 32-bit programs, for which Debian's gcc-multilib is needed.
-links_32_bits() {
-    echo 'int main(void) { return 0; }' | cc -m32 -x c - -o /dev/null
-}
-
 cargo check --quiet -p monochrome --no-default-features
 
 targets=()
@@ -39,24 +34,4 @@ echo "${targets[*]}: compile"
 if [[ "${targets[*]}" = *aarch64-unknown-linux-gnu* ]]; then
     cargo check --quiet -p monochrome --features interpose --target aarch64-unknown-linux-gnu
     echo "aarch64-unknown-linux-gnu: compiles with the feature interpose"
-fi
-
-target=x86_64-unknown-linux-musl
-if can_be_had "$target" rustup --quiet target add "$target"; then
-    cargo check --quiet -p monochrome -p tests --all-targets --target "$target"
-    echo "$target: compiles, with its tests"
-fi
-
-target=i686-unknown-linux-gnu
-if can_be_had "$target" rustup --quiet target add "$target" && can_be_had "$target" links_32_bits; then
-    # The loop leaves out timers and tour, which need more stacks than 32 bits can address. The loop leaves out hyper, tls and
-    # websocket, too: their crates test nothing about addresses. It leaves out inside and spans, which need features.
-    examples=(raft $(cd examples && ls ./*.rs | sed -e 's,^\./,,' -e 's,\.rs$,,' | grep -vxE 'hyper|inside|spans|timers|tls|tour|websocket'))
-    # Optimised a little: the build takes longer than the runs.
-    CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_DEBUG=0 cargo build --quiet --release --target "$target" "${examples[@]/#/--example=}"
-    for example in "${examples[@]}"; do
-        echo "+ $target: $example"
-        "$CARGO_TARGET_DIR/$target/release/examples/$example"
-    done
-    echo "$target: most examples run"
 fi

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Tests the optional features. Features that go together are built together; `tokio` and `interpose` change what happens in the others,
-# and are built alone. Needs cargo-nextest. Usage: ci/features.sh [--optimised]
+# Tests the optional features, all in one build: a feature alone changes no program. Needs cargo-nextest. Usage: ci/features.sh [--optimised]
 #   --optimised  runs long explorations of simulations instead, and the debuggers on an optimised program with 100,000 green threads
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,28 +11,24 @@ if [ "${1:-}" = --optimised ]; then
 fi
 
 of_tests=tests/async-io,tests/stream,tests/tracing,tests/dump-stacks,tests/debug,tests/perfetto,tests/sim
-together=$of_tests,monochrome/futures-io,monochrome/tokio-io,monochrome/hyper,monochrome/dump-json,monochrome/dump-pprof
+of_runtime=monochrome/futures-io,monochrome/tokio-io,monochrome/hyper,monochrome/dump-json,monochrome/dump-pprof,monochrome/tokio,monochrome/interpose
 of_examples=examples/hyper,examples/debug,examples/sim,examples/tracing
 
-# The features that go together: the tests of each, the tests of what they change, and the examples that need some. The explorations of
-# simulations are short here.
-packages=(-p tests -p monochrome -p monochrome-sched -p examples --features "$together,$of_examples")
+# The tests of each feature, the tests of what features change, and the examples that need some. The explorations of simulations are
+# short here.
+packages=(-p tests -p monochrome -p monochrome-interpose -p monochrome-netpoll -p monochrome-sched -p examples
+    --features "$of_tests,$of_runtime,$of_examples")
 examples=(hyper spans inside)
+programs=(--lib --test inspect --test net --test channel --test runtimes --test sim --test inside --test raft_sim --test clients --test hostile --test shutdown --test foreign)
 cargo build "${packages[@]}" "${examples[@]/#/--example=}"
 modules='await_stacks|deadlock|deadlock_of_some|debug_browser|debug_page|dump|dump_on|dump_snapshot|dump_stacks|hog_reports|profile|spawn_stacks|trace_perfetto|tracing|tracing_global'
 modules+='|descriptors|poll|tcp|streams|public_types|sim_line'
-EXAMPLES_BUILT=true SIM_SEEDS=30 cargo nextest run "${packages[@]}" --tests --test-threads $((3 * $(nproc))) -E "
+EXAMPLES_BUILT=true SIM_SEEDS=30 cargo nextest run "${packages[@]}" "${programs[@]}" --test-threads $((3 * $(nproc))) -E "
     (package(tests) and test(/^($modules)::/)) or binary(sim)
     or (package(monochrome) and kind(lib) and test(/^(dump|debug|profile|sim)/)) or (package(monochrome-sched) and test(/simulation/))
-    or binary(inside) or binary(raft_sim) or (package(examples) and test(/hyper/))"
+    or package(monochrome-interpose) or binary(foreign) or binary(inside) or binary(raft_sim) or (package(examples) and test(/hyper/))"
 for example in "${examples[@]}"; do
     echo "+ example $example"
     "${CARGO_TARGET_DIR:-target}/debug/examples/$example"
 done
-cargo test "${packages[@]}" --doc -- hyper stream tracing dump debug profile trace sim
-
-# Alone.
-cargo test -p monochrome --features tokio --doc tokio
-cargo nextest run -p monochrome-interpose -p monochrome-netpoll --features monochrome-netpoll/foreign \
-    -E 'package(monochrome-interpose) or binary(foreign)'
-cargo test -p monochrome -p monochrome-netpoll --features monochrome/interpose,monochrome-netpoll/foreign --doc interpose
+cargo test "${packages[@]}" --doc -- hyper stream tracing dump debug profile trace sim tokio interpose foreign
