@@ -28,6 +28,7 @@ pub(crate) mod locals;
 pub(crate) mod mask;
 pub(crate) mod node;
 pub(crate) mod origin;
+pub(crate) mod own;
 pub(crate) mod panics;
 pub(crate) mod payload;
 pub(crate) mod revocable;
@@ -133,7 +134,7 @@ pub(crate) struct G {
     /// The runtime that owns the G; null for a proxy G. Written before another thread knows the G.
     runtime: AtomicPtr<Runtime>,
     // Fields of the M that runs the G, or of the holder of the list that the G is in.
-    pub(crate) next: Cell<Option<GRef>>,
+    next: Cell<Option<GRef>>,
     /// Its coroutine, or null. Only `stack/coro.rs` knows the type behind it.
     pub(crate) coro_ptr: Cell<*mut ()>,
     // Fields of the task.
@@ -160,7 +161,7 @@ pub(crate) struct G {
     /// What its last wait was for: a `Why`, and `TIMED`. For dumps.
     waits_for: AtomicU8,
     /// True if the G drives a future; `wakes` belongs to that future.
-    pub(crate) drives: Cell<bool>,
+    drives: Cell<bool>,
     /// True while no cancellation ends the waits of the G: in a mask, and once the task is over. See
     /// `g/mask.rs`.
     masked: Cell<bool>,
@@ -168,21 +169,8 @@ pub(crate) struct G {
     pub(crate) node: NodeWord,
     /// What keeps the G from simply leaving its OS thread now: a set of [`POLLS`], [`PINNED`], [`CONTEXTS`]
     /// and [`CLAIMS`], and `SIMULATED`.
-    keeps: Cell<u8>,
+    keeps: AtomicU8,
 }
-
-/// In `G::keeps`: the G polls a future.
-const POLLS: u8 = 1;
-/// In `G::keeps`: the G is pinned.
-const PINNED: u8 = 2;
-/// In `G::keeps`: contexts follow the G.
-const CONTEXTS: u8 = 4;
-/// In `G::keeps`: the G claims its M (`run/reserved.rs`).
-const CLAIMS: u8 = 8;
-
-/// In `G::keeps`: the G may belong to a simulation (`run/simulation.rs`). Its yields and parks take the way
-/// of Gs that are kept, which reports to the simulation. So other Gs pay nothing for simulations there.
-pub(crate) const SIMULATED: u8 = 16;
 
 /// In `G::waits_for`: the wait has a deadline.
 const TIMED: u8 = 0x80;
@@ -208,11 +196,12 @@ pub(crate) struct ColdFields {
     pub(crate) unwound: Cell<bool>,
 }
 
-// SAFETY: any thread may use the atomics. Each plain field has one owner at a time. `next`, `coro_ptr`,
-// `task`, `drives`, `masked`, `keeps` and `rare` belong to the spawner, then to the G's M or the holder of
-// its list. `payload` does too, until `Life::complete` passes it to the join handle. `joiner` belongs to the
-// join handle or, if `complete` found a waiter, to the G. `origin` changes only while the G has no reference
-// (`begin`, `forget`), or keeps what other threads may read (`keep_stack`, `rename`).
+// SAFETY: any thread may use the atomics. Each plain field has one owner at a time. Only an `OwnG` reaches
+// `drives`, `masked` and `rare`, and only the list that has the G reaches `next`. `coro_ptr` and `task`
+// belong to the spawner, then to the G's M or the holder of its list. `payload` does too, until
+// `Life::complete` passes it to the join handle. `joiner` belongs to the join handle or, if `complete` found
+// a waiter, to the G. `origin` changes only while the G has no reference (`begin`, `forget`), or keeps what
+// other threads may read (`keep_stack`, `rename`).
 unsafe impl Sync for G {}
 
 impl G {
@@ -242,7 +231,7 @@ impl G {
             drives: Cell::new(false),
             masked: Cell::new(false),
             node: NodeWord::new(0),
-            keeps: Cell::new(0),
+            keeps: AtomicU8::new(0),
         }
     }
 
@@ -266,10 +255,11 @@ impl G {
         self.id.store(id, Ordering::Relaxed);
         self.origin.begin(place, name, parent);
         self.timer_lent.store(false, Ordering::Relaxed);
+        self.node.store(0, Ordering::Relaxed);
         self.drives.set(false);
         self.masked.set(false);
-        self.node.store(0, Ordering::Relaxed);
-        self.keeps.set(contexts::keeps_of_new());
+        // Relaxed: as in `G::keeps`.
+        self.keeps.store(contexts::keeps_of_new(), Ordering::Relaxed);
     }
 
     /// Drops what the finished task left in the G. *Runs on: the thread that gave the last reference up.*
@@ -302,135 +292,6 @@ impl G {
     /// Returns the name, if the G has one. *Runs on: a holder of a reference.*
     pub(crate) fn name(&self) -> Option<&str> {
         self.origin.name()
-    }
-
-    /// Returns the rare fields if they exist. *Runs on: the thread itself.*
-    #[inline]
-    pub(crate) fn rare(&self) -> Option<&ColdFields> {
-        // SAFETY: only the thread itself uses the box, and only `take_rare`, at the thread's end, drops it.
-        unsafe { (*self.rare.get()).as_deref() }
-    }
-
-    /// Returns the rare fields, and makes them first if need be. *Runs on: the thread itself.*
-    pub(crate) fn rare_or_new(&self) -> &ColdFields {
-        if self.rare().is_none() {
-            self.begin_rare(Locals::new(), Contexts::default());
-        }
-        self.rare().expect("the rare fields were just made")
-    }
-
-    /// Makes the rare fields, of which there are none. *Runs on: the thread itself, or its spawner.*
-    pub(crate) fn begin_rare(&self, locals: Locals, contexts: Contexts) {
-        debug_assert!(self.rare().is_none());
-        let rare = ColdFields {
-            deadline: Cell::new(clock::NEVER),
-            revocables: Revocables::default(),
-            locals,
-            contexts,
-            pins: Cell::new(0),
-            shares: RefCell::default(),
-            await_stack: RefCell::default(),
-            unwound: Cell::new(false),
-        };
-        // SAFETY: there is no box yet, so there is no reference into it.
-        unsafe { *self.rare.get() = Some(Box::new(rare)) };
-    }
-
-    /// Takes the rare fields at the thread's end. *Runs on: the thread itself, which has no reference into
-    /// them.*
-    pub(crate) fn take_rare(&self) -> Option<Box<ColdFields>> {
-        // SAFETY: only the thread itself has references into the box, and it has none now, by this contract.
-        unsafe { (*self.rare.get()).take() }
-    }
-
-    /// Returns `true` if the G may move to another OS thread when it parks, and leaves nothing behind on its
-    /// present one. Such a G polls no future, is not pinned, claims no M, and has no contexts. *Runs on: the
-    /// thread itself.*
-    #[inline]
-    pub(crate) fn is_unkept(&self) -> bool {
-        self.keeps.get() == 0
-    }
-
-    /// Returns `true` if the G polls a future, is pinned, or claims its M. *Runs on: the thread itself.*
-    pub(crate) fn must_stay_on_thread(&self) -> bool {
-        self.keeps.get() & (POLLS | PINNED | CLAIMS) != 0
-    }
-
-    /// Returns `true` if the G claims its M. *Runs on: the M that runs the G.*
-    pub(crate) fn claims(&self) -> bool {
-        self.keeps.get() & CLAIMS != 0
-    }
-
-    /// Sets whether the G claims its M. Returns the value before. *Runs on: the M that runs the G.*
-    pub(crate) fn set_claims(&self, claims: bool) -> bool {
-        let before = self.keeps.get();
-        self.keeps.set(if claims { before | CLAIMS } else { before & !CLAIMS });
-        before & CLAIMS != 0
-    }
-
-    /// Returns `true` if contexts follow the G. *Runs on: the thread itself.*
-    #[inline]
-    pub(crate) fn has_contexts(&self) -> bool {
-        self.keeps.get() & CONTEXTS != 0
-    }
-
-    /// Sets whether contexts follow the G. *Runs on: the thread itself, or the spawner.*
-    pub(crate) fn set_has_contexts(&self, has: bool) {
-        let others = self.keeps.get() & !CONTEXTS;
-        self.keeps.set(if has { others | CONTEXTS } else { others });
-    }
-
-    /// Attaches `slot` to each G that begins from now on.
-    pub(crate) fn attach_to_all(slot: &'static dyn contexts::Slot) {
-        contexts::attach_to_all(slot);
-        contexts::mark_new(CONTEXTS);
-    }
-
-    /// Returns `true` if slots are attached to each new G.
-    pub(crate) fn new_ones_have_contexts() -> bool {
-        contexts::keeps_of_new() & CONTEXTS != 0
-    }
-
-    /// Returns `true` if the G polls a future. *Runs on: the thread itself.*
-    pub(crate) fn polls(&self) -> bool {
-        self.keeps.get() & POLLS != 0
-    }
-
-    /// Sets whether the G polls a future. Returns the value before. *Runs on: the thread itself, or the
-    /// spawner.*
-    #[inline]
-    pub(crate) fn set_polls(&self, polls: bool) -> bool {
-        let before = self.keeps.get();
-        self.keeps.set(if polls { before | POLLS } else { before & !POLLS });
-        before & POLLS != 0
-    }
-
-    /// Returns `true` if the G is pinned. *Runs on: the thread itself.*
-    #[inline]
-    pub(crate) fn is_pinned(&self) -> bool {
-        self.keeps.get() & PINNED != 0
-    }
-
-    /// Adds one guard that pins the G. *Runs on: the thread itself.*
-    pub(crate) fn pin(&self) {
-        let pins = &self.rare_or_new().pins;
-        pins.set(pins.get() + 1);
-        self.keeps.set(self.keeps.get() | PINNED);
-    }
-
-    /// Removes one guard that pins the G. *Runs on: the thread itself.*
-    pub(crate) fn unpin(&self) {
-        let pins = &self.rare_or_new().pins;
-        pins.set(pins.get().saturating_sub(1));
-        if pins.get() == 0 {
-            self.keeps.set(self.keeps.get() & !PINNED);
-        }
-    }
-
-    /// Returns the deadline of the innermost `timeout`; `NEVER` without one.
-    #[inline]
-    pub(crate) fn deadline(&self) -> u64 {
-        self.rare().map_or(clock::NEVER, |rare| rare.deadline.get())
     }
 
     #[inline]

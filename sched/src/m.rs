@@ -47,6 +47,7 @@ use netpoll::Waiter;
 use crate::asleep::Sleep;
 use crate::asleep::rest::Homes;
 use crate::g::ids;
+use crate::g::own::OwnG;
 use crate::g::{G, GRef, Runtime, table};
 use crate::p::lease::{Lender, Lent, Seen};
 use crate::p::locked_queue::LockedQueue;
@@ -247,6 +248,14 @@ impl<'m> OwnM<'m> {
         self.m
     }
 
+    /// Returns the G that runs on this M.
+    #[inline]
+    pub(crate) fn running(self) -> Option<OwnG> {
+        // SAFETY: this is the M's own thread, so the G runs here, or has stopped here and is not passed on
+        // yet: `set_running(None)` comes before.
+        self.m.running().map(|g| unsafe { OwnG::new(g) })
+    }
+
     /// Returns what belongs to this thread.
     #[inline(always)]
     pub(crate) fn own(self) -> &'m Own {
@@ -292,9 +301,10 @@ impl<'m> OwnM<'m> {
     /// Makes `hooks` the running code instead of that of `g`, which runs on this M. Until it returns, the
     /// caller counts as a plain OS thread. The caller waits with its OS thread, no cancellation unwinds it,
     /// and it has no G to attach contexts to. *Runs on: this M, in user code.*
-    pub(crate) fn run_hooks(self, g: GRef, hooks: impl FnOnce()) {
+    pub(crate) fn run_hooks(self, g: OwnG, hooks: impl FnOnce()) {
         debug_assert!(!matches!(self.own().loan.get(), Loan::InRuntime), "hooks are user code");
         // Release, as in `set_running`.
+        let g = g.shared();
         self.hooked.store(ptr::from_ref(g).cast_mut(), Ordering::Release);
         self.set_running(None);
         let contained = contain(hooks);

@@ -30,10 +30,11 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use crate::api::budget::Within;
 use crate::api::park::{self, Waiting};
+use crate::g::Ticket;
 use crate::g::budget::Budget;
+use crate::g::own::OwnG;
 use crate::g::wait::Cancel;
 use crate::g::why::Why;
-use crate::g::{GRef, Ticket};
 use crate::m::current::current_g;
 use crate::m::os_thread;
 use crate::run::wake;
@@ -60,9 +61,9 @@ enum Between {
 fn run<F: Future>(future: F, between: Between) -> F::Output {
     match current_g() {
         // The G's own wake token belongs to one future at a time.
-        Some(g) if !g.drives.replace(true) => {
+        Some(g) if !g.set_drives(true) => {
             let _driving = Driving(g);
-            let waker = wake::borrowed_waker(g);
+            let waker = wake::borrowed_waker(g.shared());
             drive(Some(g), between, future, &waker, || {
                 park::unwind_if_cancelled();
                 let waiting = Waiting::begin_for(Why::Future, Cancel::Ends);
@@ -81,29 +82,29 @@ fn run<F: Future>(future: F, between: Between) -> F::Output {
 }
 
 /// Frees the G's wake token when the future has been driven to its end.
-struct Driving(GRef);
+struct Driving(OwnG);
 
 impl Drop for Driving {
     fn drop(&mut self) {
-        self.0.drives.set(false);
+        self.0.set_drives(false);
     }
 }
 
 /// While this lives, the calling thread polls a future, except during `pause`. A G stays on its OS thread,
 /// and the polls have a budget of their own.
 struct Polls {
-    g: Option<GRef>,
+    g: Option<OwnG>,
     /// The polling flag of the G before.
     before: bool,
     budget: Within,
 }
 
 impl Polls {
-    fn begin(g: Option<GRef>) -> Self {
+    fn begin(g: Option<OwnG>) -> Self {
         Polls {
             g,
             before: g.is_some_and(|g| g.set_polls(true)),
-            budget: Within::begin(g.unwrap_or_else(os_thread::proxy_g), Budget::FULL),
+            budget: Within::begin(g.unwrap_or_else(os_thread::proxy_g).shared(), Budget::FULL),
         }
     }
 
@@ -131,7 +132,7 @@ impl Drop for Polls {
 /// Polls `future` until it is ready, and runs `wait` after each pending poll. `g` is the calling green
 /// thread, if there is one.
 fn drive<F: Future>(
-    g: Option<GRef>,
+    g: Option<OwnG>,
     between: Between,
     future: F,
     waker: &Waker,
@@ -188,7 +189,7 @@ impl Wake for Apart {
     }
 }
 
-fn drive_apart<F: Future>(g: Option<GRef>, between: Between, future: F) -> F::Output {
+fn drive_apart<F: Future>(g: Option<OwnG>, between: Between, future: F) -> F::Output {
     let apart = Arc::new(Apart(crate::sync::Mutex::new(Notice::Nothing)));
     let waker = Waker::from(apart.clone());
     drive(g, between, future, &waker, || {

@@ -12,13 +12,14 @@ use std::task::{Context, Poll};
 
 use crate::g::GRef;
 use crate::g::budget::Budget;
+use crate::g::own::OwnG;
 use crate::m::current::current_g;
 use crate::m::os_thread;
 
 /// Returns the G with the budget of the calling thread; `None` if the thread has none.
 #[inline]
 fn holder() -> Option<GRef> {
-    current_g().or_else(os_thread::proxy_g_if_any)
+    current_g().or_else(os_thread::proxy_g_if_any).map(OwnG::shared)
 }
 
 /// Polls one awaited operation: calls `operation`, and spends one unit of the budget if that is ready. If no

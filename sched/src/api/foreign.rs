@@ -61,7 +61,9 @@ pub fn is_user_code() -> bool {
 /// runtime and of its locks. So whatever names the caller by its thread belongs to the closure, and a call
 /// that blocks may park.
 pub fn is_thread_of_its_own() -> bool {
-    is_user_code() && current_g().is_some_and(may_move) && !hold::of_this_thread(hold::Holds::is_any)
+    is_user_code()
+        && current_g().is_some_and(|g| may_move(g.shared()))
+        && !hold::of_this_thread(hold::Holds::is_any)
 }
 
 /// Returns the signal by which the runtime interrupts its OS threads; `None` if the program has an action of
@@ -75,7 +77,7 @@ pub fn signal_of_runtime() -> Option<i32> {
 pub fn wait(fds: &[(RawFd, u32)], until: u64) -> End {
     // SAFETY: the M of this OS thread lives as long as its runtime, which this G keeps until it ends.
     let m = unsafe { OwnM::new(&*on_m(|m| ptr::from_ref(m.shared())).expect("a green thread runs on an M")) };
-    let moves = may_move(current_g().expect("a green thread runs here"));
+    let moves = may_move(current_g().expect("a green thread runs here").shared());
     let netpoll = &m.sched().netpoll;
     let station = match if moves { netpoll.shared_station() } else { m.station() } {
         Ok(station) => station,
@@ -111,18 +113,14 @@ pub fn sleep_until(until: u64) -> End {
 
 /// Parks until `until`, and returns with the same thread-locals.
 pub(crate) fn park_here(waiting: Waiting, until: u64) -> Outcome {
-    let g = waiting.ticket().g;
-    stay(g, || if until == clock::NEVER { waiting.park() } else { waiting.park_until_ns(until) })
+    keep_thread(|| if until == clock::NEVER { waiting.park() } else { waiting.park_until_ns(until) })
 }
 
 /// Runs `wait`, which may park but not unwind, and returns with the same thread-locals. *Runs on: a green
 /// thread, in user code.*
 pub fn keep_thread<T>(wait: impl FnOnce() -> T) -> T {
-    stay(current_g().expect("a green thread runs here"), wait)
-}
-
-fn stay<T>(g: GRef, wait: impl FnOnce() -> T) -> T {
-    if may_move(g) {
+    let g = current_g().expect("a green thread runs here");
+    if may_move(g.shared()) {
         return wait();
     }
     let polled = g.set_polls(true);
@@ -140,7 +138,7 @@ fn may_move(g: GRef) -> bool {
 /// Returns why a wait of the caller was interrupted: by its cancellation, or else by a `timeout` around it.
 /// *Runs on: a green thread, in user code, right after the wait.*
 pub fn interruption() -> End {
-    interruption_of(current_g().expect("a green thread runs here"))
+    interruption_of(current_g().expect("a green thread runs here").shared())
 }
 
 fn interruption_of(g: GRef) -> End {

@@ -35,7 +35,7 @@ impl GHandle {
     pub fn current() -> GHandle {
         let g = park::me();
         g.life.retain();
-        GHandle(g)
+        GHandle(g.shared())
     }
 
     /// Returns a handle of `g` if it has not ended, or if other handles exist.
@@ -178,7 +178,7 @@ impl<T> Join<T> {
 
     /// Panics on self-join.
     fn is_another(&self) {
-        let own = current_g().is_some_and(|g| std::ptr::eq(g, self.g.0));
+        let own = current_g().is_some_and(|g| g.is(self.g.0));
         assert!(!own, "a green thread cannot join itself: the wait would never end");
     }
 

@@ -28,7 +28,8 @@ pub fn get<T: 'static>(key: usize, init: impl FnOnce() -> T, copy: Option<Copy>)
     }
     // Not while the values are borrowed: `init` may use other keys, and even this key.
     let value: Rc<T> = Rc::new(init());
-    let locals = &park::me().rare_or_new().locals;
+    let me = park::me();
+    let locals = &me.rare_or_new().locals;
     if let Some(slot) = find(key) {
         // `init` has stored a value of this key. As in std, the value that was stored first stays.
         return slot.map(downcast);

@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use timers::clock;
 
+use crate::g::own::OwnG;
 use crate::g::wait::{Cancel, Outcome};
 use crate::g::why::{On, Why};
 use crate::g::{GRef, Ticket};
@@ -25,7 +26,7 @@ use crate::sys::message::write_message;
 use crate::timer::entry::TimerRef;
 
 /// Returns the caller's G: the green thread that runs here, else the proxy G of this plain OS thread.
-pub(crate) fn me() -> GRef {
+pub(crate) fn me() -> OwnG {
     current_g().unwrap_or_else(os_thread::proxy_g)
 }
 
@@ -54,7 +55,8 @@ pub fn on_green_thread() -> bool {
 #[must_use]
 #[derive(Debug)]
 pub struct Waiting {
-    ticket: Ticket,
+    g: OwnG,
+    number: u32,
     /// The deadline of the `timeout` around the wait. If it ends the wait, the outcome is `Cancelled`.
     limit: u64,
 }
@@ -94,18 +96,18 @@ impl Waiting {
             (true, true) => Cancel::Masked,
             (false, _) => Cancel::Waits,
         };
-        Waiting { ticket: Ticket { g, number: g.wait.arm(cancel) }, limit }
+        Waiting { g, number: g.wait.arm(cancel), limit }
     }
 
     /// Returns what `wake` needs to end this wait.
     #[inline]
     pub fn ticket(&self) -> Ticket {
-        self.ticket
+        Ticket { g: self.g.shared(), number: self.number }
     }
 
     /// Returns the ticket in one word.
     pub fn word(&self) -> u64 {
-        self.ticket.word()
+        self.ticket().word()
     }
 
     /// Waits until a waker decides the wait. After any outcome but `Woken` the caller withdraws its ticket
@@ -116,11 +118,11 @@ impl Waiting {
         if self.limit != clock::NEVER {
             return self.park_until_ns(clock::NEVER);
         }
-        let g = self.begins_to_park().0.g;
+        let (g, ..) = self.begins_to_park();
         if g.is_green() {
             boundary::park(g)
         } else {
-            os_thread::park(g)
+            os_thread::park(g.shared())
         }
         g.wait.outcome()
     }
@@ -134,7 +136,7 @@ impl Waiting {
     /// As `park`, but no longer than until `when` on the runtime's clock.
     #[inline(always)]
     pub(crate) fn park_until_ns(self, when: u64) -> Outcome {
-        let (Ticket { g, number }, limit) = self.begins_to_park();
+        let (g, number, limit) = self.begins_to_park();
         let first = when.min(limit);
         if first != clock::NEVER {
             g.set_wait_is_timed();
@@ -142,7 +144,7 @@ impl Waiting {
         if g.is_green() {
             park_green_until(g, number, first);
         } else {
-            os_thread::park_until(g, number, first);
+            os_thread::park_until(g.shared(), number, first);
         }
         match g.wait.outcome() {
             Outcome::TimedOut if limit <= when => Outcome::Cancelled,
@@ -150,10 +152,10 @@ impl Waiting {
         }
     }
 
-    /// Returns the ticket and the limit of a wait that is not given up.
+    /// Returns the caller, and the number and the limit of its wait, which is not given up.
     #[inline(always)]
-    fn begins_to_park(self) -> (Ticket, u64) {
-        let parts = (self.ticket, self.limit);
+    fn begins_to_park(self) -> (OwnG, u32, u64) {
+        let parts = (self.g, self.number, self.limit);
         std::mem::forget(self);
         parts
     }
@@ -163,13 +165,13 @@ impl Waiting {
 impl Drop for Waiting {
     #[inline]
     fn drop(&mut self) {
-        self.ticket.g.wait.give_up(self.ticket.number);
+        self.g.wait.give_up(self.number);
     }
 }
 
 /// Parks the calling G under its armed wait `number`, until `when` at the latest.
 #[inline(always)]
-pub(crate) fn park_green_until(g: GRef, number: u32, when: u64) {
+pub(crate) fn park_green_until(g: OwnG, number: u32, when: u64) {
     if g.timer_lent.load(std::sync::atomic::Ordering::Acquire) {
         // A future that this G polls uses the G's timer, so this wait needs a timer of its own.
         return crate::api::sleep::park_with_alarm(g, number, when);
@@ -179,20 +181,20 @@ pub(crate) fn park_green_until(g: GRef, number: u32, when: u64) {
         None => return park_after_all(g, number, when),
     }
     if g.wait.outcome() != Outcome::TimedOut {
-        crate::api::sleep::delete_timer(g);
+        crate::api::sleep::delete_timer(g.shared());
     }
 }
 
 /// Arms the G's own timer. Returns the entered runtime if the G can switch at once; else `None`.
 #[inline(never)]
-fn arm_timer(g: GRef, number: u32, when: u64) -> Option<boundary::Entered> {
+fn arm_timer(g: OwnG, number: u32, when: u64) -> Option<boundary::Entered> {
     let entered = enter().expect("a green thread runs on an M");
     let sched = entered.m().sched();
     let held = entered.held();
     // Without a P, any heap will do.
     let heap = held.map_or(0, |h| h.index);
     sched.on_park_timer_armed(held, g.id());
-    let modified = sched.heaps.modify(heap, &TimerRef::of_g(g), when, 0, u64::from(number));
+    let modified = sched.heaps.modify(heap, &TimerRef::of_g(g.shared()), when, 0, u64::from(number));
     if let Some(when) = modified.wake_for {
         match held {
             // This M is back at its timers at once, or calls `ensure_watcher` if it finds something else to
@@ -211,10 +213,10 @@ fn arm_timer(g: GRef, number: u32, when: u64) -> Option<boundary::Entered> {
 
 /// Parks a G that must not leave its OS thread, has no P, or is woken already.
 #[cold]
-fn park_after_all(g: GRef, number: u32, when: u64) {
+fn park_after_all(g: OwnG, number: u32, when: u64) {
     boundary::park_until(g, number, when);
     // The timer may still be armed, however the wait ended: an M that sleeps in place uses its own time-out.
-    crate::api::sleep::delete_timer(g);
+    crate::api::sleep::delete_timer(g.shared());
 }
 
 /// Unwinds the caller if it has been cancelled. Unwinds it too if the deadline of a `timeout` around it has
@@ -261,7 +263,7 @@ pub fn is_interrupted() -> bool {
 /// Unwinds without a message, because nothing went wrong. Destructors run; the join handle, the `timeout` or
 /// the revocable stretch gets the payload.
 #[cold]
-fn unwind_for(g: GRef) {
+fn unwind_for(g: OwnG) {
     if g.wait.is_cancelled() && !g.is_masked() {
         if g.rare_or_new().unwound.replace(true) {
             on_m(|m| m.sched().count_swallowed());
@@ -315,7 +317,8 @@ impl From<Elapsed> for std::io::Error {
 /// Code in `f` that does not park is not interrupted. Effects that `f` has completed stay.
 pub fn timeout<T>(time: std::time::Duration, f: impl FnOnce() -> T) -> Option<T> {
     let mine = clock::after(time);
-    let deadline = &me().rare_or_new().deadline;
+    let me_before = me();
+    let deadline = &me_before.rare_or_new().deadline;
     let outer = deadline.replace(deadline.get().min(mine));
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f));
     me().rare_or_new().deadline.set(outer);
@@ -334,7 +337,7 @@ pub fn park(deadline: Option<Instant>) {
     let g = me();
     unwind_if_cancelled();
     let waiting = Waiting::begin_for(Why::Unpark, Cancel::Ends);
-    if g.token.park(waiting.ticket.number) {
+    if g.token.park(waiting.number) {
         match deadline {
             None => waiting.park(),
             Some(deadline) => waiting.park_until(deadline),
@@ -445,7 +448,7 @@ impl Blocking {
         let nested = g.binding.set_blocking(true);
         let (m, sched) = (entered.m(), entered.m().sched());
         sched.end_roaming(m);
-        sched.on_blocking(entered.held(), g);
+        sched.on_blocking(entered.held(), g.shared());
         if let Some(held) = entered.held() {
             // All Gs of a simulation run on one M.
             let gives = if sched.is_simulated() { Gives::IfItLasts } else { gives };

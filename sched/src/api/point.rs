@@ -68,7 +68,7 @@ fn is_another_chosen() -> bool {
     let Some(entered) = enter().filter(|entered| !entered.nested()) else { return false };
     let (m, sched) = (entered.m(), entered.m().sched());
     match (m.running(), entered.held(), sched.simulated()) {
-        (Some(g), Some(held), Some(simulated)) => sched.is_another_chosen(simulated, m, held, g),
+        (Some(g), Some(held), Some(simulated)) => sched.is_another_chosen(simulated, m, held, g.shared()),
         _ => false,
     }
 }

@@ -40,7 +40,7 @@ pub fn run<R: Reason + 'static, B, T>(
     let stretch = Arc::new(Stretch { state: Revocable::new(), reason });
     g.rare_or_new().revocables.open(stretch.clone());
     let result = catch_unwind(AssertUnwindSafe(|| {
-        let _begun = begin(Revoker { stretch, g });
+        let _begun = begin(Revoker { stretch, g: g.shared() });
         f()
     }));
     g.rare_or_new().revocables.close(&g.wait);

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use timers::clock;
 
 use crate::api::park::{self, Waiting};
+use crate::g::own::OwnG;
 use crate::g::wait::Cancel;
 use crate::g::why::Why;
 use crate::g::{GRef, Ticket};
@@ -56,8 +57,8 @@ pub(crate) fn delete_timer(g: GRef) {
 
 /// Does what `park_green_until` does while the G's own timer is lent to a future.
 #[cold]
-pub(crate) fn park_with_alarm(g: GRef, number: u32, when: u64) {
-    let alarm = Alarm::new(Target::Wait(Ticket { g, number }));
+pub(crate) fn park_with_alarm(g: OwnG, number: u32, when: u64) {
+    let alarm = Alarm::new(Target::Wait(Ticket { g: g.shared(), number }));
     if let Some(entered) = enter() {
         arm(&entered, &TimerRef::of_alarm(alarm.clone()), when, 0);
     }
@@ -174,7 +175,7 @@ impl Sleep {
             Owner::G(g) => {
                 // A future that was moved away leaves the timer armed: its G may have left the runtime, and a
                 // wake-up without cause harms no future.
-                if current_g().is_some_and(|current| std::ptr::eq(current, g)) {
+                if current_g().is_some_and(|current| current.is(g)) {
                     delete_timer(g);
                 }
                 // Release: the timer is free again. Pairs with the Acquire load of `timer_lent` in `arm_own`
@@ -207,7 +208,7 @@ impl Future for Sleep {
             self.disarm();
             return Poll::Ready(());
         }
-        let own = current_g().filter(|&g| wake::is_waker_of(cx.waker(), g));
+        let own = current_g().map(OwnG::shared).filter(|g| wake::is_waker_of(cx.waker(), g));
         match self.timer {
             Owner::G(has) if own.is_some_and(|g| std::ptr::eq(has, g)) => return Poll::Pending,
             Owner::Unarmed => {

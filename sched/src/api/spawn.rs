@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use crate::api::join::Join;
 use crate::api::point::{point_in_drop, unwind_at_end};
+use crate::g::own::OwnG;
 use crate::g::payload::put;
-use crate::g::{G, GRef, Status, table};
+use crate::g::{GRef, Status, table};
 use crate::m::current::current_g;
 use crate::p::Held;
 use crate::run::boundary::{Entered, enter};
@@ -65,7 +66,7 @@ pub unsafe fn closure<T, F: FnOnce() -> T>(
     work: F,
     after: impl After,
 ) -> io::Result<Join<T>> {
-    let init = |g: GRef| set_closure(g, Work { work, after });
+    let init = |g: OwnG| set_closure(g.shared(), Work { work, after });
     // SAFETY: `init` leaves a task with a result of type `T`, and this is the only `Join` of the G.
     spawn(at, spec, Needs { keeps_stack: true, moves: size_of::<F>() + size_of::<T>() }, init)
         .map(|g| unsafe { Join::new(g) })
@@ -88,7 +89,7 @@ pub unsafe fn future<F: Future>(
     work: F,
     after: impl After,
 ) -> io::Result<Join<F::Output>> {
-    let init = |g: GRef| set_future(g, Work { work, after });
+    let init = |g: OwnG| set_future(g, Work { work, after });
     // SAFETY: `init` leaves a task with the future's output as its result, and this is the only `Join` of the
     // G.
     spawn(at, spec, Needs { keeps_stack: false, moves: size_of::<F::Output>() }, init)
@@ -103,9 +104,9 @@ fn set_closure<T, F: FnOnce() -> T, A: After>(g: GRef, work: Work<F, A>) {
 }
 
 #[inline]
-fn set_future<F: Future, A: After>(g: GRef, work: Work<F, A>) {
+fn set_future<F: Future, A: After>(g: OwnG, work: Work<F, A>) {
     // SAFETY: the payload of a fresh G is empty and belongs to the spawner.
-    unsafe { put(g, work) };
+    unsafe { put(g.shared(), work) };
     g.set_task(&Polled::<F, A>::TASK);
     // The G runs only polls of this future, and the destructors of the future and of its result.
     g.set_polls(true);
@@ -143,7 +144,7 @@ impl Needs {
 
 /// Makes a G, has `init` set its task, and makes it runnable.
 #[inline]
-fn spawn(at: Where<'_>, spec: Spec, needs: Needs, init: impl FnOnce(GRef)) -> io::Result<GRef> {
+fn spawn(at: Where<'_>, spec: Spec, needs: Needs, init: impl FnOnce(OwnG)) -> io::Result<GRef> {
     match (enter(), at) {
         (Some(entered), Where::Here(_)) => spawn_here(entered, spec, needs, init),
         (Some(entered), Where::In(sched)) if ptr::eq(entered.m().runtime, sched.as_runtime()) => {
@@ -162,7 +163,7 @@ fn spawn(at: Where<'_>, spec: Spec, needs: Needs, init: impl FnOnce(GRef)) -> io
 
 /// Spawns in the runtime of the calling green thread. *Runs on: an M of that runtime.*
 #[inline]
-fn spawn_here(entered: Entered, spec: Spec, needs: Needs, init: impl FnOnce(GRef)) -> io::Result<GRef> {
+fn spawn_here(entered: Entered, spec: Spec, needs: Needs, init: impl FnOnce(OwnG)) -> io::Result<GRef> {
     match entered.m().running() {
         Some(parent) if parent.rare().is_some() => spawn_heir(parent, entered, spec, needs, init),
         _ => spawn_alone(entered, spec, needs, init),
@@ -174,20 +175,20 @@ fn spawn_here(entered: Entered, spec: Spec, needs: Needs, init: impl FnOnce(GRef
 #[cold]
 #[inline(never)]
 fn spawn_heir(
-    parent: GRef,
+    parent: OwnG,
     entered: Entered,
     spec: Spec,
     needs: Needs,
-    init: impl FnOnce(GRef),
+    init: impl FnOnce(OwnG),
 ) -> io::Result<GRef> {
     let (entered, simulated) = before_spawn(entered);
     let (entered, inherited) = contexts::inherit_here(parent, entered);
-    let init = |child: GRef| {
+    let init = |child: OwnG| {
         if let Some(inherited) = inherited {
             inherited.give(child);
         }
         if simulated {
-            simulation::begin_g(Some(parent), child);
+            simulation::begin_g(Some(parent.shared()), child);
         }
         init(child);
     };
@@ -214,10 +215,10 @@ fn before_spawn(entered: Entered) -> (Entered, bool) {
 
 /// As `spawn_here`, without inheritance.
 #[inline]
-fn spawn_alone(entered: Entered, spec: Spec, needs: Needs, init: impl FnOnce(GRef)) -> io::Result<GRef> {
+fn spawn_alone(entered: Entered, spec: Spec, needs: Needs, init: impl FnOnce(OwnG)) -> io::Result<GRef> {
     let (m, sched) = (entered.m(), entered.m().sched());
     let g = m.take_g()?;
-    let ids = Ids { own: m.next_id(), parent: m.running().map_or(0, G::id) };
+    let ids = Ids { own: m.next_id(), parent: m.running().map_or(0, |g| g.id()) };
     if let Err(error) = begin(sched, g, ids, spec, needs, || entered.held()) {
         m.give_g(g);
         // The user's value in `init` is dropped after `entered`: its destructor is user code and must run
@@ -225,7 +226,8 @@ fn spawn_alone(entered: Entered, spec: Spec, needs: Needs, init: impl FnOnce(GRe
         drop(entered);
         return Err(error);
     }
-    init(g);
+    // SAFETY: the G comes from the pool, so this thread alone has it until the G lies in a run queue.
+    init(unsafe { OwnG::new(g) });
     sched.make_work(|| match entered.held() {
         Some(held) => held.counters.spawn(|| {
             held.on_spawned(g);
@@ -244,7 +246,7 @@ fn spawn_from_outside(
     sched: &Arc<Sched>,
     spec: Spec,
     needs: Needs,
-    init: impl FnOnce(GRef),
+    init: impl FnOnce(OwnG),
 ) -> io::Result<GRef> {
     fork::check()?;
     let inherited = contexts::inherit_elsewhere();
@@ -252,18 +254,20 @@ fn spawn_from_outside(
         return Err(io::Error::other("its runtime has been shut down"));
     };
     let g = table::take(0, |_| ())?;
-    let ids = Ids { own: sched.take_ids(1), parent: current_g().map_or(0, G::id) };
+    let ids = Ids { own: sched.take_ids(1), parent: current_g().map_or(0, |g| g.id()) };
     if let Err(error) = begin(sched, g, ids, spec, needs, || None) {
         table::give([g]);
         return Err(error);
     }
+    // SAFETY: as in `spawn_alone`.
+    let own = unsafe { OwnG::new(g) };
     if let Some(inherited) = inherited {
-        inherited.give(g);
+        inherited.give(own);
     }
     if sched.is_simulated() {
-        simulation::begin_g(None, g);
+        simulation::begin_g(None, own);
     }
-    init(g);
+    init(own);
     admitted.commit();
     sched.on_spawned_outside(g);
     sched.make_work(|| sched.global.push(g));

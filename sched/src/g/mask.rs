@@ -15,11 +15,11 @@
 
 use timers::clock;
 
-use super::{G, GRef};
+use super::own::OwnG;
 
-/// A mask of the thread of `g`. Its drop ends the mask.
+/// A mask of the thread `g`. Its drop ends the mask.
 pub(crate) struct Mask {
-    g: GRef,
+    g: OwnG,
     /// What the mask has found and restores at its end.
     was_masked: bool,
     deadline: u64,
@@ -27,9 +27,9 @@ pub(crate) struct Mask {
 }
 
 impl Mask {
-    /// Begins a mask. Masks nest. *Runs on: the thread of `g`.*
-    pub(crate) fn begin(g: GRef) -> Mask {
-        let was_masked = g.masked.replace(true);
+    /// Begins a mask. Masks nest.
+    pub(crate) fn begin(g: OwnG) -> Mask {
+        let was_masked = g.set_masked(true);
         // Without rare fields there is neither a deadline nor a stretch.
         let (deadline, hidden) = g.rare().map_or((clock::NEVER, 0), |rare| {
             (rare.deadline.replace(clock::NEVER), rare.revocables.hide(&g.wait))
@@ -40,24 +40,10 @@ impl Mask {
 
 impl Drop for Mask {
     fn drop(&mut self) {
-        self.g.masked.set(self.was_masked);
+        self.g.set_masked(self.was_masked);
         if let Some(rare) = self.g.rare() {
             rare.deadline.set(self.deadline);
             rare.revocables.show(&self.g.wait, self.hidden);
         }
-    }
-}
-
-impl G {
-    /// Returns `true` in a mask, and when the task is over. *Runs on: the thread itself.*
-    #[inline]
-    pub(crate) fn is_masked(&self) -> bool {
-        self.masked.get()
-    }
-
-    /// Marks the task as over: only destructors and wakers still run. *Runs on: the thread itself.*
-    #[inline]
-    pub(crate) fn set_over(&self) {
-        self.masked.set(true);
     }
 }

@@ -8,6 +8,7 @@ use std::ptr;
 use super::{M, OwnM};
 use crate::g::G;
 use crate::g::binding::Binding;
+use crate::g::own::OwnG;
 
 /// On which Ms a G may run, with the M: see [`Binding`].
 #[derive(Clone, Copy)]
@@ -15,6 +16,44 @@ pub(crate) enum Bound {
     Free,
     InPlace(&'static M),
     Home(&'static M),
+}
+
+impl OwnG {
+    /// Binds this G to `m` until it ends, and lets only bound Gs run on `m` from now on (`run/reserved.rs`).
+    ///
+    /// # Safety
+    /// The G runs on this thread, which is `m`.
+    #[cfg(all(feature = "interpose", target_os = "linux"))]
+    pub(crate) unsafe fn claim(self, m: OwnM<'_>) {
+        if !self.binding.is_home() {
+            // SAFETY: the G runs here, on `m`, and so has its coroutine.
+            unsafe { self.settle(m) };
+        }
+        if !self.set_claims(true) {
+            m.own().claims.set(m.own().claims.get() + 1);
+        }
+    }
+
+    /// Ends what `settle` and `claim` began: any M may run this G again. Has no effect on a G that is not
+    /// bound.
+    #[inline]
+    pub(crate) fn unsettle(self) {
+        if self.binding.is_home() {
+            self.unsettle_bound();
+        }
+    }
+
+    #[cold]
+    fn unsettle_bound(self) {
+        // SAFETY: this G runs here, so only this thread uses its coroutine. `bind` wrote the pointer to the M
+        // of this thread, and an M to which a G is bound does not end.
+        let m = unsafe { OwnM::new(&*(*self.coro()).bound_to.get().cast::<M>()) };
+        m.homes.remove();
+        if self.set_claims(false) {
+            m.own().claims.set(m.own().claims.get() - 1);
+        }
+        self.binding.set(Binding::Free);
+    }
 }
 
 impl G {
@@ -37,42 +76,6 @@ impl G {
         m.homes.add();
         // SAFETY: the caller keeps the contract above.
         unsafe { self.bind(Binding::Home, Some(m.shared())) };
-    }
-
-    /// Binds this G to `m` until it ends, and lets only bound Gs run on `m` from now on (`run/reserved.rs`).
-    ///
-    /// # Safety
-    /// The G runs on this thread, which is `m`.
-    #[cfg(all(feature = "interpose", target_os = "linux"))]
-    pub(crate) unsafe fn claim(&self, m: OwnM<'_>) {
-        if !self.binding.is_home() {
-            // SAFETY: the G runs here, on `m`, and so has its coroutine.
-            unsafe { self.settle(m) };
-        }
-        if !self.set_claims(true) {
-            m.own().claims.set(m.own().claims.get() + 1);
-        }
-    }
-
-    /// Ends what `settle` and `claim` began: any M may run this G again. Has no effect on a G that is not
-    /// bound. *Runs on: the M that runs this G.*
-    #[inline]
-    pub(crate) fn unsettle(&self) {
-        if self.binding.is_home() {
-            self.unsettle_bound();
-        }
-    }
-
-    #[cold]
-    fn unsettle_bound(&self) {
-        // SAFETY: this G runs here, so only this thread uses its coroutine. `bind` wrote the pointer to the M
-        // of this thread, and an M to which a G is bound does not end.
-        let m = unsafe { OwnM::new(&*(*self.coro()).bound_to.get().cast::<M>()) };
-        m.homes.remove();
-        if self.set_claims(false) {
-            m.own().claims.set(m.own().claims.get() - 1);
-        }
-        self.binding.set(Binding::Free);
     }
 
     /// # Safety

@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::ptr;
 
 use super::{M, OwnM};
-use crate::g::GRef;
+use crate::g::own::OwnG;
 use crate::sys::fork;
 
 thread_local! {
@@ -46,9 +46,9 @@ pub(crate) extern "C" fn leave_in_child() {
 /// Returns the G that runs on this thread, in user code; `None` on an M's own stack and on a thread that is
 /// no M.
 #[inline]
-pub(crate) fn current_g() -> Option<GRef> {
+pub(crate) fn current_g() -> Option<OwnG> {
     // SAFETY: `current` names the M of this OS thread, which outlives that thread.
-    unsafe { current().as_ref()?.running() }
+    unsafe { OwnM::new(current().as_ref()?) }.running()
 }
 
 /// Calls `look` with the M of this OS thread, without entering the runtime; returns `None` on a thread that

@@ -16,6 +16,7 @@ use std::time::Duration;
 use timers::clock;
 
 use crate::g::ids;
+use crate::g::own::OwnG;
 use crate::g::wait::Outcome;
 use crate::g::{GRef, Payload, table};
 use crate::m::activity::{Counted, PARKS};
@@ -66,6 +67,8 @@ impl Drop for EndOfThread {
 
 /// Drops the values of the thread of `g`. They are user code, which may still use `g`.
 fn destroy_locals(g: GRef) {
+    // SAFETY: the callers are the thread for which `g` stands.
+    let g = unsafe { OwnG::new(g) };
     if let Some(rare) = g.rare() {
         rare.locals.destroy();
     }
@@ -73,7 +76,8 @@ fn destroy_locals(g: GRef) {
 
 /// Gives back a proxy G that no thread has any more.
 fn give_back(g: GRef) {
-    drop(g.take_rare());
+    // SAFETY: the thread for which `g` stood is the caller, and has destroyed its values.
+    drop(unsafe { OwnG::new(g).take_rare() });
     if g.life.release() {
         recycle(g);
     }
@@ -96,21 +100,24 @@ thread_local! {
 /// Returns the proxy G of this thread, and allocates it at the first call. *Runs on: a thread that is no M,
 /// or the stack of an M.*
 #[inline(never)]
-pub(crate) fn proxy_g() -> GRef {
-    PROXY_G.get().unwrap_or_else(|| {
+pub(crate) fn proxy_g() -> OwnG {
+    let g = PROXY_G.get().unwrap_or_else(|| {
         let g = new_proxy_g();
         PROXY_G.set(Some(g));
         // After the thread's end `END` cannot be registered: a proxy G that is allocated then is never given
         // back.
         let _ = END.try_with(|_| ());
         g
-    })
+    });
+    // SAFETY: the proxy G of this thread stands for it alone.
+    unsafe { OwnG::new(g) }
 }
 
 /// Returns the proxy G of this thread if it has been allocated.
 #[inline(never)]
-pub(crate) fn proxy_g_if_any() -> Option<GRef> {
-    PROXY_G.get()
+pub(crate) fn proxy_g_if_any() -> Option<OwnG> {
+    // SAFETY: as in `proxy_g`.
+    PROXY_G.get().map(|g| unsafe { OwnG::new(g) })
 }
 
 /// Returns `true` if the calling plain thread has destroyed its values already.

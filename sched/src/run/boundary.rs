@@ -35,6 +35,7 @@ use std::time::Duration;
 use timers::clock;
 
 use crate::asleep::in_place::Slept;
+use crate::g::own::OwnG;
 use crate::g::payload::Stop;
 use crate::g::wait::{Decision, Outcome};
 use crate::g::{GRef, Status, panics};
@@ -139,7 +140,7 @@ impl Entered {
         let g = self.m().running().expect("user code on an M belongs to a G");
         std::mem::forget(self);
         // SAFETY: `g` is the G that runs on this stack, and nothing of the M is used after this line.
-        unsafe { Coro::suspend(g, stop) };
+        unsafe { Coro::suspend(g.shared(), stop) };
     }
 
     /// Lends the P even if sysmon has asked for it, to code in `blocking`: sysmon takes the P from it soon
@@ -236,7 +237,7 @@ fn wait_in_place(m: OwnM<'_>, g: GRef, queue_up: impl FnOnce(GRef)) -> Held<'_> 
 
 /// Parks the calling G. Its wait is armed, and its wakers have the number. *Runs on: a green thread.*
 #[inline(always)]
-pub(crate) fn park(g: GRef) {
+pub(crate) fn park(g: OwnG) {
     if g.wait.is_decided() {
         return;
     }
@@ -250,7 +251,7 @@ pub(crate) fn park(g: GRef) {
 /// Parks the calling G under its armed wait `number`. A timer armed for `when` ends the wait as timed out.
 /// *Runs on: a green thread.*
 #[cold]
-pub(crate) fn park_until(g: GRef, number: u32, when: u64) {
+pub(crate) fn park_until(g: OwnG, number: u32, when: u64) {
     if g.wait.is_decided() {
         return;
     }
@@ -264,7 +265,7 @@ pub(crate) fn park_until(g: GRef, number: u32, when: u64) {
 /// Returns `true` if `g` may move to another OS thread when it parks, without further ado. Such a G polls no
 /// future, is not pinned, has no contexts, and does not unwind. (std counts panics per thread.)
 #[inline]
-pub(crate) fn is_free(g: GRef) -> bool {
+pub(crate) fn is_free(g: OwnG) -> bool {
     g.is_unkept() && !std::thread::panicking()
 }
 
@@ -292,7 +293,7 @@ impl Keeps {
     ///   reserves `m` instead: it may wait for one of them, or for ever.
     /// - A closure that unwinds waits in place, so that no hog delays it. If Gs are bound to `m`, it waits at
     ///   home, because its destructor may wait for one of them.
-    fn of(g: GRef, m: OwnM<'_>) -> Self {
+    fn of(g: OwnG, m: OwnM<'_>) -> Self {
         if m.sched().is_simulated() {
             // All Gs of a simulation run on one M.
             let free = !g.must_stay_on_thread() && !std::thread::panicking();
@@ -323,7 +324,7 @@ impl Keeps {
 /// Parks a G that `is_free` refuses. In place the M itself ends the wait at `limit`; otherwise the timer of
 /// the G does.
 #[cold]
-fn park_kept(g: GRef, entered: Entered, limit: Option<Limit>) {
+fn park_kept(g: OwnG, entered: Entered, limit: Option<Limit>) {
     match Keeps::of(g, entered.m()) {
         Keeps::InPlace => park_in_place(g, entered, limit),
         keeps => stop_kept(g, entered, Stop::Park, keeps),
@@ -332,7 +333,7 @@ fn park_kept(g: GRef, entered: Entered, limit: Option<Limit>) {
 
 /// Stops a G, and lets its OS thread run other Gs until the G resumes there. Its contexts are saved before,
 /// and restored afterwards.
-fn stop_kept(g: GRef, mut entered: Entered, stop: Stop, keeps: Keeps) {
+fn stop_kept(g: OwnG, mut entered: Entered, stop: Stop, keeps: Keeps) {
     if g.has_contexts() {
         // The hooks are user code. They leave this G, its M and the wait that it has armed alone.
         drop(entered);
@@ -380,25 +381,22 @@ pub(crate) fn hand_p_off(m: OwnM<'_>) {
 
 /// Stops the pinned G as `stop_at_home` does, and reserves the M until the G is resumed. The P is passed on
 /// first: an M without a P looks whether it is reserved, and the others need not.
-fn stop_reserved(g: GRef, entered: Entered, stop: Stop) {
+fn stop_reserved(g: OwnG, entered: Entered, stop: Stop) {
     let m: *const M = entered.m().shared();
     hand_p_off(entered.m());
     // SAFETY: an M lives as long as its runtime, and an M to which a G is bound keeps its thread, which is
     // this one.
     let reserved_by = unsafe { &OwnM::new(&*m).own().reserved_by };
-    let outer = reserved_by.replace(Some(g));
+    let outer = reserved_by.replace(Some(g.shared()));
     stop_at_home(g, entered, stop);
     // `M::may_run` lets the reserving Gs resume only in reverse order.
-    debug_assert!(
-        reserved_by.get().is_some_and(|by| std::ptr::eq(by, g)),
-        "a pinned G was resumed before an inner one"
-    );
+    debug_assert!(reserved_by.get().is_some_and(|by| g.is(by)), "a pinned G was resumed before an inner one");
     reserved_by.set(outer);
 }
 
 /// Stops the G, which only this M then resumes. Sets its panics in flight aside, because other Gs run on this
 /// M in between.
-fn stop_at_home(g: GRef, entered: Entered, stop: Stop) {
+fn stop_at_home(g: OwnG, entered: Entered, stop: Stop) {
     let m: *const M = entered.m().shared();
     let panics = if std::thread::panicking() { panics::set_aside() } else { 0 };
     // In strict mode the G is bound already, and stays bound until its stack is free.
@@ -428,9 +426,9 @@ struct Limit {
 
 /// Parks the G together with its M, which passes its P on.
 #[cold]
-fn park_in_place(g: GRef, entered: Entered, limit: Option<Limit>) {
+fn park_in_place(g: OwnG, entered: Entered, limit: Option<Limit>) {
     let m = entered.m();
-    m.sched().on_stop_in_place(m, g);
+    m.sched().on_stop_in_place(m, g.shared());
     m.sched().end_roaming(m);
     hand_p_off(m);
     // SAFETY: `g` runs here, on `m`.
@@ -438,9 +436,9 @@ fn park_in_place(g: GRef, entered: Entered, limit: Option<Limit>) {
     g.set_status(Status::Waiting);
     g.set_waits_since(m.sched().sysmon.about_now());
     if g.wait.commit() {
-        sleep_in_place(m, g, limit);
+        sleep_in_place(m, g.shared(), limit);
     } else {
-        m.sched().on_goes_on(g);
+        m.sched().on_goes_on(g.shared());
     }
     g.set_status(Status::Running);
     debug_assert!(g.wait.is_decided(), "a wait in place ended undecided");

@@ -44,7 +44,7 @@ struct Inner {
 impl CaseWaker {
     /// Makes a waker for a future that the calling thread polls.
     pub fn new() -> CaseWaker {
-        let g = current_g().unwrap_or_else(os_thread::proxy_g);
+        let g = current_g().unwrap_or_else(os_thread::proxy_g).shared();
         CaseWaker(Arc::new(Inner { token: CaseToken::new(), g }))
     }
 

@@ -16,42 +16,43 @@
 //! (`M::run_hooks`): where they wait, the OS thread waits. The P is lent, so sysmon takes it from a hook that
 //! blocks.
 
+use crate::g::G;
 use crate::g::contexts::{self, Contexts};
 use crate::g::locals::Locals;
-use crate::g::{G, GRef};
+use crate::g::own::OwnG;
 use crate::m::current::{current_g, on_m};
 use crate::m::os_thread;
 use crate::run::boundary::{Entered, enter};
 
 /// Runs `hooks` of `g`, the running G. *Runs on: `g`, in user code.*
-fn run_hooks(g: GRef, hooks: impl FnOnce(&Contexts)) {
+fn run_hooks(g: OwnG, hooks: impl FnOnce(&Contexts)) {
     let Some(rare) = g.rare() else { return };
     on_m(|m| m.run_hooks(g, || hooks(&rare.contexts)));
 }
 
 /// Restores what `g` has inherited. *Runs on: `g`, in user code, before its task.*
 #[cold]
-pub(crate) fn begin(g: GRef) {
+pub(crate) fn begin(g: OwnG) {
     attach_slots_for_all(g);
     restore(g);
 }
 
 /// Saves the contexts of `g`. *Runs on: `g`, in user code, before it leaves its OS thread.*
 #[cold]
-pub(crate) fn save(g: GRef) {
+pub(crate) fn save(g: OwnG) {
     run_hooks(g, Contexts::save);
 }
 
 /// Restores the contexts of `g`. *Runs on: `g`, in user code, on the OS thread where it goes on.*
 #[cold]
-pub(crate) fn restore(g: GRef) {
+pub(crate) fn restore(g: OwnG) {
     run_hooks(g, Contexts::restore);
 }
 
 /// Saves and drops the contexts of `g`, which has ended. Dropping them is user code. *Runs on: `g`, in user
 /// code.*
 #[cold]
-pub(crate) fn end(g: GRef) {
+pub(crate) fn end(g: OwnG) {
     save(g);
     g.set_has_contexts(false);
     let Some(rare) = g.rare() else { return };
@@ -59,7 +60,7 @@ pub(crate) fn end(g: GRef) {
 }
 
 /// Attaches the slots that every thread has to `g`, unless `g` has slots.
-fn attach_slots_for_all(g: GRef) {
+fn attach_slots_for_all(g: OwnG) {
     if g.rare().is_none_or(|rare| rare.contexts.is_empty()) {
         contexts::for_all().into_iter().for_each(|slot| g.rare_or_new().contexts.attach(slot));
     }
@@ -74,7 +75,7 @@ pub(crate) struct Inherited {
 /// Returns what a child of the calling G inherits, and enters the runtime again. *Runs on: a G that has rare
 /// fields.*
 #[cold]
-pub(crate) fn inherit_here(parent: GRef, entered: Entered) -> (Entered, Option<Inherited>) {
+pub(crate) fn inherit_here(parent: OwnG, entered: Entered) -> (Entered, Option<Inherited>) {
     drop(entered);
     let inherited = inherit(parent);
     (enter().expect("a green thread runs on an M"), inherited)
@@ -101,7 +102,7 @@ pub(crate) fn inherit_elsewhere() -> Option<Inherited> {
 
 /// Returns what a child of `parent` inherits. *Runs on: `parent`, or the plain OS thread for which `parent`
 /// stands, in user code.*
-fn inherit(parent: GRef) -> Option<Inherited> {
+fn inherit(parent: OwnG) -> Option<Inherited> {
     let rare = parent.rare()?;
     let mut contexts = Contexts::default();
     if parent.has_contexts() {
@@ -117,7 +118,7 @@ fn inherit(parent: GRef) -> Option<Inherited> {
 
 impl Inherited {
     /// Gives this to `child`. *Runs on: the spawner of `child`, which has just begun its life.*
-    pub(crate) fn give(self, child: GRef) {
+    pub(crate) fn give(self, child: OwnG) {
         if !self.contexts.is_empty() {
             child.set_has_contexts(true);
             contexts::for_all().into_iter().for_each(|slot| self.contexts.attach(slot));

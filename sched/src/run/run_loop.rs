@@ -5,6 +5,7 @@
 
 use std::ptr;
 
+use crate::g::own::OwnG;
 use crate::g::payload::Stop;
 use crate::g::wait::Cancel;
 use crate::g::why::Why;
@@ -291,7 +292,8 @@ impl Sched {
 
     #[inline]
     fn give_coro(&self, m: OwnM<'_>, g: GRef) {
-        g.unsettle();
+        // SAFETY: `g` has stopped for good on this M, which gives it back below.
+        unsafe { OwnG::new(g) }.unsettle();
         let coro = g.take_coro();
         if !self.coros.shortage.anyone_waits()
             && let Some(held) = m.held()

@@ -7,7 +7,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::g::{GRef, SIMULATED, contexts, ids};
+use crate::g::own::{OwnG, SIMULATED};
+use crate::g::{GRef, contexts, ids};
 use crate::m::Loan;
 use crate::m::current::{current_g, on_m};
 use crate::sync::Mutex;
@@ -154,12 +155,11 @@ pub fn set_node(node: u32) {
     current_g().into_iter().for_each(|g| g.node.store(node, Ordering::Relaxed));
 }
 
-/// Makes `child`, a new G of a simulated scheduler, a G of the node of `parent`, if there is a parent. *Runs
-/// on: the spawner.*
+/// Makes `child`, a new G of a simulated scheduler, a G of the node of `parent`, if there is a parent.
 ///
 /// Each G of a simulation has rare fields, because a spawner with rare fields takes a way of its own
 /// (`api/spawn.rs`). So other spawners pay nothing for simulations.
-pub(crate) fn begin_g(parent: Option<GRef>, child: GRef) {
+pub(crate) fn begin_g(parent: Option<GRef>, child: OwnG) {
     child.rare_or_new();
     // `G::begin` has made it a G of no node.
     if let Some(parent) = parent {

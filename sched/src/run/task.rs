@@ -21,6 +21,7 @@ use std::thread;
 use crate::g::GRef;
 use crate::g::budget::Budget;
 use crate::g::joiner::Joiner;
+use crate::g::own::OwnG;
 use crate::g::payload::{Stop, Task, free, place, put, take};
 use crate::m::current::on_m;
 use crate::run::{contexts, wake};
@@ -80,6 +81,8 @@ impl<F: Future, A: After> Polled<F, A> {
 unsafe fn __rust_begin_short_backtrace_closure<T, F: FnOnce() -> T, A: After>(g: GRef) -> Stop {
     // SAFETY: the running task owns its payload, which holds the work that the spawner put there.
     let place = unsafe { place::<Work<F, A>>(g) };
+    // SAFETY: the caller is `g`, by this contract.
+    let g = unsafe { OwnG::new(g) };
     begin_locals(g);
     if g.has_contexts() {
         contexts::begin(g);
@@ -99,7 +102,7 @@ unsafe fn __rust_begin_short_backtrace_closure<T, F: FnOnce() -> T, A: After>(g:
     // SAFETY: `after` is read once; `free` drops nothing.
     let after = unsafe { (&raw const (*place).after).read() };
     // SAFETY: `work` was called or dropped, and `after` was read out.
-    unsafe { free::<Work<F, A>>(g) };
+    unsafe { free::<Work<F, A>>(g.shared()) };
     end(g, result.and_then(|result| result), after)
 }
 
@@ -108,6 +111,8 @@ unsafe fn __rust_begin_short_backtrace_closure<T, F: FnOnce() -> T, A: After>(g:
 unsafe fn __rust_begin_short_backtrace_future<F: Future, A: After>(g: GRef) -> Stop {
     // SAFETY: the running task owns its payload, which holds the work that the spawner put there.
     let work = unsafe { place::<Work<F, A>>(g) };
+    // SAFETY: the caller is `g`, by this contract.
+    let g = unsafe { OwnG::new(g) };
     // SAFETY: the future stays in its place until `drop_in_place` below: the payload does not move while the
     // task lives.
     let future = unsafe { Pin::new_unchecked(&mut (*work).work) };
@@ -119,10 +124,10 @@ unsafe fn __rust_begin_short_backtrace_future<F: Future, A: After>(g: GRef) -> S
         if g.wait.is_cancelled() {
             return Poll::Ready(Err(cancelled()));
         }
-        g.drives.set(true);
+        g.set_drives(true);
         g.wakes.clear();
         g.budget().set(Budget::FULL);
-        let waker = wake::borrowed_waker(g);
+        let waker = wake::borrowed_waker(g.shared());
         let mut cx = Context::from_waker(&waker);
         #[cfg(feature = "other-budget")]
         return crate::run::other_budget::with_new(|| future.poll(&mut cx)).map(Ok);
@@ -149,7 +154,7 @@ unsafe fn __rust_begin_short_backtrace_future<F: Future, A: After>(g: GRef) -> S
     // SAFETY: `after` is read once; `free` drops nothing.
     let after = unsafe { (&raw const (*work).after).read() };
     // SAFETY: `work` was dropped, and `after` was read out.
-    unsafe { free::<Work<F, A>>(g) };
+    unsafe { free::<Work<F, A>>(g.shared()) };
     let result = match (result, dropped) {
         (result, Ok(())) => result,
         (Ok(value), Err(panic)) => {
@@ -191,6 +196,8 @@ impl CallsWaker {
     unsafe fn run(g: GRef) -> Stop {
         // SAFETY: the running task owns its payload, which holds the waker that `CallsWaker::put` put there.
         let waker = unsafe { take::<Waker>(g) };
+        // SAFETY: the caller is `g`, by this contract.
+        let g = unsafe { OwnG::new(g) };
         g.set_over();
         call_waker(waker);
         end(g, Ok(()), ())
@@ -203,7 +210,7 @@ fn cancelled() -> Box<dyn Any + Send> {
 
 /// Stores the result and wakes the joiner. Until `enter_for_good` it runs as user code: the destructor of an
 /// unwanted result and the waker of another runtime are user code.
-fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
+fn end<T>(g: OwnG, result: thread::Result<T>, after: impl After) -> Stop {
     let panicked = matches!(&result, Err(payload) if !payload.is::<Cancelled>());
     if panicked {
         on_panic();
@@ -213,13 +220,13 @@ fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
     end_rare(g, result.is_ok());
     end_locals(g);
     // SAFETY: the task is over, so the payload is empty, and it belongs to the G until `complete`.
-    unsafe { put(g, result) };
+    unsafe { put(g.shared(), result) };
     let ending = g.life.complete();
     // True if code of the user runs below, which may make new thread-local values.
     let mut again = size_of_val(&after) > 0;
     if !ending.wanted {
         // SAFETY: `complete` found no interest, so the result belongs to the G.
-        drop_unseen(unsafe { take::<thread::Result<T>>(g) });
+        drop_unseen(unsafe { take::<thread::Result<T>>(g.shared()) });
         again = true;
     }
     after.ended(panicked);
@@ -248,10 +255,10 @@ fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
 
 /// Prepares the thread-locals that `g` has of its own, which are new. *Runs on: `g`, in user code.*
 #[inline]
-fn begin_locals(_g: GRef) {
+fn begin_locals(_g: OwnG) {
     #[cfg(feature = "other-budget")]
     // SAFETY: the G runs here, so it has a coroutine, which this thread alone uses.
-    if unsafe { Coro::block_of(_g) }.is_some()
+    if unsafe { Coro::block_of(_g.shared()) }.is_some()
         && let Some(around) = _g.around_thread()
     {
         around(&mut || ());
@@ -260,9 +267,9 @@ fn begin_locals(_g: GRef) {
 
 /// Runs the destructors of the thread-locals that `g` has of its own. *Runs on: `g`, in user code.*
 #[inline]
-fn end_locals(g: GRef) {
+fn end_locals(g: OwnG) {
     // SAFETY: `g` runs here, so it has a coroutine, which this thread alone uses.
-    if let Some(block) = unsafe { Coro::block_of(g) } {
+    if let Some(block) = unsafe { Coro::block_of(g.shared()) } {
         block.end();
     }
 }
@@ -299,7 +306,7 @@ pub(crate) fn drop_unseen<T>(result: thread::Result<T>) {
 /// Destroys the thread's own values and contexts. Their destructors are user code and run on the thread.
 /// `returned`: the task has not unwound.
 #[inline(always)]
-fn end_rare(g: GRef, returned: bool) {
+fn end_rare(g: OwnG, returned: bool) {
     if g.rare().is_some() {
         end_values_and_contexts(g, returned);
     }
@@ -307,7 +314,7 @@ fn end_rare(g: GRef, returned: bool) {
 
 #[cold]
 #[inline(never)]
-fn end_values_and_contexts(g: GRef, returned: bool) {
+fn end_values_and_contexts(g: OwnG, returned: bool) {
     let Some(rare) = g.rare() else { return };
     if returned && rare.unwound.get() {
         on_m(|m| m.sched().count_swallowed());
@@ -318,5 +325,6 @@ fn end_values_and_contexts(g: GRef, returned: bool) {
         contexts::end(g);
         rare.locals.destroy();
     }
-    drop(g.take_rare());
+    // SAFETY: the values and contexts are gone, and `rare` is not used below.
+    drop(unsafe { g.take_rare() });
 }

@@ -18,7 +18,7 @@ use std::time::Duration;
 use timers::{Modified, clock};
 
 use crate::g::payload::put;
-use crate::g::{G, GRef, Status, table};
+use crate::g::{GRef, Status, table};
 use crate::m::current::on_m;
 use crate::p::Held;
 use crate::run::boundary::{Entered, enter};
@@ -152,7 +152,7 @@ impl Sched {
 /// Returns the heap for a timer that the caller arms, and records that. Without a P, any heap will do.
 fn heap_of(entered: &Entered) -> usize {
     let (m, held) = (entered.m(), entered.held());
-    m.sched().on_timer_armed(held, m.running().map_or(0, G::id));
+    m.sched().on_timer_armed(held, m.running().map_or(0, |g| g.id()));
     held.map_or(0, |held| held.index)
 }
 

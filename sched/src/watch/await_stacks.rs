@@ -5,7 +5,6 @@
 //! A leaf that has registered an equal waker before need not clone it again. The stack of the last clone
 //! stays until the next one.
 
-use std::ptr;
 use std::sync::OnceLock;
 
 use crate::g::GRef;
@@ -37,9 +36,10 @@ pub(crate) fn keep(g: GRef) {
 #[cold]
 #[inline(never)]
 fn keep_by(g: GRef, take: TakeStack) {
-    let is_polled_here =
-        current_g().is_some_and(|current| ptr::eq(current, g)) && (g.task().future)().is_some();
-    if is_polled_here && on_m(|m| m.sched().config.await_stacks.is_some()) == Some(true) {
+    let polled_here = current_g().filter(|current| current.is(g) && (g.task().future)().is_some());
+    if let Some(g) = polled_here
+        && on_m(|m| m.sched().config.await_stacks.is_some()) == Some(true)
+    {
         g.rare_or_new().await_stack.replace(take());
     }
 }

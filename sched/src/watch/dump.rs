@@ -8,6 +8,7 @@ use std::time::Duration;
 use timers::clock;
 
 use crate::g::binding::Binding;
+use crate::g::own::OwnG;
 use crate::g::shares::period;
 use crate::g::why::{Awaited, Why};
 use crate::g::{G, GRef, Status, table};
@@ -166,9 +167,10 @@ impl Held {
         let g = self.0;
         let (_, timed) = g.waits_for();
         let due = if timed { g.timer.due() } else { None };
-        // The G cannot run while it is held, so its own fields are the holder's: its commit has published
-        // them (`Wait::hold`).
-        let in_stretch = g.rare().is_some_and(|rare| rare.revocables.is_any());
+        // SAFETY: the G cannot run while it is held, so its own fields are the holder's: its commit has
+        // published them (`Wait::hold`).
+        let own = unsafe { OwnG::new(g) };
+        let in_stretch = own.rare().is_some_and(|rare| rare.revocables.is_any());
         // SAFETY: a waiter keeps the `On` in its frame until its wait has ended, and what the `On` refers to
         // (`begin_on`). The waiter is parked in that wait and held.
         let on = unsafe { g.waits_on().as_ref().and_then(|on| on.look()) };
@@ -177,12 +179,12 @@ impl Held {
             on,
             due_in: due.map(|due| Duration::from_nanos(due.saturating_sub(clock::now()))),
             may_end: timed || in_stretch,
-            shares: g
+            shares: own
                 .rare()
                 .map(|rare| rare.shares.borrow().in_period(period()).to_vec())
                 .unwrap_or_default(),
             future: (g.task().future)(),
-            await_stack: g.rare().map(|rare| rare.await_stack.borrow().clone()).unwrap_or_default(),
+            await_stack: own.rare().map(|rare| rare.await_stack.borrow().clone()).unwrap_or_default(),
         }
     }
 }

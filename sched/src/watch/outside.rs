@@ -117,7 +117,8 @@ impl Outside {
         if fork::is_forked() {
             return;
         }
-        let (m, by) = on_m(|m| (self.is_of(m.shared()).then_some(m.number), m.running().map(G::id))).unzip();
+        let (m, by) =
+            on_m(|m| (self.is_of(m.shared()).then_some(m.number), m.running().map(|g| g.id()))).unzip();
         let mut events = self.events.lock();
         let places = self.places.load(Ordering::Relaxed);
         if places == 0 {

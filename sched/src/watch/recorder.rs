@@ -187,7 +187,7 @@ fn begin_unless_on<T>(events: usize, asks: impl FnOnce(&mut Recording, bool) -> 
     {
         // The caller runs already. Other Ps notice the recording by themselves.
         held.look_for_recorder();
-        entered.m().on_run(held, g);
+        entered.m().on_run(held, g.shared());
     }
     Ok(asked)
 }

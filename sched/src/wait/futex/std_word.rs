@@ -33,7 +33,7 @@ use timers::clock;
 
 use crate::api::foreign::{is_user_code, park_here};
 use crate::api::park::Waiting;
-use crate::g::GRef;
+use crate::g::own::OwnG;
 use crate::g::wait::{Cancel, Outcome};
 use crate::g::why::Why;
 use crate::m::OwnM;
@@ -99,7 +99,7 @@ pub fn with_table_locked<R>(f: impl FnOnce() -> R) -> R {
 
 /// Waits as `std::thread::park` does. The file's head explains how.
 #[cold]
-fn park_as_std(g: GRef, word: &AtomicU32, expected: u32, until: u64) -> WordWait {
+fn park_as_std(g: OwnG, word: &AtomicU32, expected: u32, until: u64) -> WordWait {
     // SAFETY: the M of this OS thread exists while a G runs on it. This G returns to the M after its wait,
     // because the G claims the M or is pinned.
     let m = unsafe { OwnM::new(&*on_m(|m| ptr::from_ref(m.shared())).expect("a green thread runs on an M")) };

@@ -101,7 +101,8 @@ pub(super) fn gives_share_back(address: usize, upgradable: bool) {
 #[cold]
 #[inline(never)]
 fn remove_share(share: usize) {
-    let mut shares = me().rare_or_new().shares.borrow_mut();
+    let me = me();
+    let mut shares = me.rare_or_new().shares.borrow_mut();
     let shares = shares.of_period(period());
     match shares.iter().rposition(|&other| other == share) {
         Some(at) => _ = shares.swap_remove(at),
