@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compares the public API of the runtime, with the features of its documentation, with the list in ci/api.txt, so that no change of it goes
-# unseen. Also checks that tests/tests/runtimes/public_types.rs names each public type, and builds the documentation as docs.rs does. Needs a nightly
-# toolchain, and installs cargo-public-api. Usage: ci/api.sh [--renew]   (--renew writes the list anew)
+# unseen: that of monochrome, and of monochrome-sim below it. Also checks that tests/tests/runtimes/public_types.rs names each public type,
+# and builds the documentation as docs.rs does. Needs a nightly toolchain, and installs cargo-public-api. Usage: ci/api.sh [--renew]   (--renew writes the list anew)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ci/need-nightly.sh ci/api.sh || exit $(($? == 3 ? 0 : 1))
@@ -12,8 +12,15 @@ features=$(ci/features-of-docs.sh)
 list=$(mktemp)
 trap 'rm -f "$list" "$list".*' EXIT
 # Without blanket implementations, which come from other crates, auto traits, which public_types.rs checks, and derived implementations.
-cargo +nightly public-api -p monochrome --features "$features" --omit blanket-impls,auto-trait-impls,auto-derived-impls --color never >"$list" 2>"$list.log" ||
-    { cat "$list.log" >&2; exit 1; }
+api() { # PACKAGE FEATURES
+    cargo +nightly public-api -p "$1" --features "$2" --omit blanket-impls,auto-trait-impls,auto-derived-impls --color never 2>"$list.log" ||
+        { cat "$list.log" >&2; exit 1; }
+}
+# `runtime::sim` re-exports monochrome-sim: its items stand below `pub mod runtime::sim`, by the paths that programs use. The list of
+# monochrome has them by the modules in which they are defined.
+sim_paths='s/(^|[^:A-Za-z0-9_])sim(::|$)/\1runtime::sim\2/g; s/runtime::sim::(faults|report|strategy)::/runtime::sim::/g'
+api monochrome-sim simulate | sed -E "$sim_paths" | sed 1d >"$list.sim"
+api monochrome "$features" | sed -E "$sim_paths; /^pub use runtime::sim::/d" | sed "/^pub mod runtime::sim$/r $list.sim" >"$list"
 [ "$(wc -l <"$list")" -gt 1000 ] || { echo "ci/api.sh: cargo-public-api has found almost nothing" >&2; exit 1; }
 
 if [ "${1:-}" = --renew ]; then
@@ -37,4 +44,4 @@ if comm -23 "$list.types" "$list.named" | grep .; then
 fi
 echo "ci/api.sh: $(wc -l <"$list") lines of API, $(wc -l <"$list.types") types"
 
-RUSTDOCFLAGS="--cfg docsrs -D warnings" cargo +nightly doc --quiet -p monochrome --no-deps --features "$features"
+RUSTDOCFLAGS="--cfg docsrs -D warnings" cargo +nightly doc --quiet -p monochrome -p monochrome-sim --no-deps --features "$features"

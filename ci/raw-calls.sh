@@ -9,12 +9,12 @@ mkdir -p "$target"
 
 # "CRATE SYMBOLS: REASON". A crate that is not listed refers to none of the functions; std may refer to all.
 cat >"$target/raw-calls.allowed" <<'EOF'
-runtime clock_gettime: the check that a program with simulations has the line `runtime::sim!();`
+sim clock_gettime: the check that a program with simulations has the line `runtime::sim!();`
 interpose clock_gettime: the time that C sees (sleep.rs)
-runtime syscall: statx outside of a simulation, as the caller's own call
+sim syscall: statx outside of a simulation, as the caller's own call
 sched clock_gettime: the CPU time of a thread, which no simulation answers (watch/debugger.rs)
 sched pthread_self: whether a thread asks for its own stack (m/bounds.rs), by the name that the hook gives it; the trial of blocks (tls/try_out.rs), before any green thread
-parking_lot parking_lot_core syscall: a futex, of a lock that is contended; a wake looks for green threads, too; no lock of the table is held, and no signal handler runs
+runtime parking_lot parking_lot_core syscall: a futex, of a lock that is contended; a wake looks for green threads, too; no lock of the table is held, and no signal handler runs
 mio accept4 close connect epoll_wait: in the runtime, where a hook is the system call; or on non-blocking sockets; close ends waits of foreign code
 socket2 accept accept4 close connect poll recv recvfrom recvmsg send sendmsg sendto: sockets of the user, non-blocking
 signal_hook close send write: the handler sends with MSG_DONTWAIT, which is the system call; the runtime gives it sockets, and no pipe to write to
@@ -73,10 +73,10 @@ BY_RIGHT = {
     ("sched/src/m/bounds.rs", "pthread_self"),  # The name that the caller has for itself.
     ("sched/src/tls/try_out.rs", "pthread_self"),  # Before any green thread.
     ("runtime/interpose/src/sleep.rs", "clock_gettime"),  # The time that C sees: in a simulation the simulated time.
-    ("runtime/src/sim/clock.rs", "clock_gettime"),  # The check that the program has the line.
-    ("runtime/src/sim/disk/metadata.rs", "syscall"),  # Outside of a simulation, as the caller's own call.
+    ("runtime/sim/src/clock.rs", "clock_gettime"),  # The check that the program has the line.
+    ("runtime/sim/src/disk/metadata.rs", "syscall"),  # Outside of a simulation, as the caller's own call.
 }
-for crate in ["netpoll", "sched", "sysmon", "timers", "runtime", "runtime/interpose"]:
+for crate in ["netpoll", "sched", "sysmon", "timers", "runtime", "runtime/interpose", "runtime/sim"]:
     for file in sorted(Path(crate, "src").rglob("*.rs")):
         text = file.read_text().split("mod tests {")[0]
         for line in text.splitlines():

@@ -143,11 +143,9 @@ pub mod functions {
     }
     #[cfg(feature = "sim")]
     pub mod simulated {
-        pub use crate::sim::clock::{clock_gettime, getrandom, pthread_create};
-        pub use crate::sim::disk::metadata::statx;
-        pub use crate::sim::escapes::{
-            clock_nanosleep, getentropy, gettimeofday, nanosleep, open, open64, time,
-        };
+        pub use sim::clock::{clock_gettime, getrandom, pthread_create};
+        pub use sim::disk::metadata::statx;
+        pub use sim::escapes::{clock_nanosleep, getentropy, gettimeofday, nanosleep, open, open64, time};
     }
     pub use crate::syscall as numbered;
 }

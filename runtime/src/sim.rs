@@ -79,38 +79,18 @@
 //! Addresses of memory and the ids of std's threads are not: [`Builder::check_determinism`] finds a program
 //! that depends on them.
 
-pub mod atomic;
-pub(crate) mod by_number;
-pub(crate) mod clock;
-pub(crate) mod disk;
-mod errors;
-pub(crate) mod escapes;
-mod explore;
-mod faults;
-pub mod fs;
-pub(crate) mod futex;
-pub mod net;
-pub(crate) mod network;
-mod node;
-mod quality;
-mod random;
-mod run;
-mod schedule;
-mod strategy;
-mod world;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
-use std::fmt;
-use std::thread::available_parallelism;
+use ::sim::host::{Host, Ran};
+use ::sim::{PATIENCE, Settings};
+use sched::simulation::Simulation;
 
-use schedule::Fault;
-
-pub use faults::Faults;
-pub use node::{Node, node};
-pub use schedule::{ParseScheduleError, Schedule};
-pub use strategy::Strategy;
-
-use explore::Exploration;
-use world::{Limits, Steps, World};
+#[doc(inline)]
+pub use ::sim::{
+    Failure, Faults, Node, ParseScheduleError, Report, Schedule, Strategy, atomic, fault, fs, is_simulated,
+    net, node, point, random,
+};
 
 /// Runs `main` in a simulation with the given seed, and returns its value.
 ///
@@ -161,73 +141,6 @@ pub fn explore(seeds: u64, main: impl Fn() + Send + Sync) -> Report {
     Builder::new().explore(seeds, main)
 }
 
-/// Returns `true` on a green thread of a simulation.
-///
-/// ```
-/// # runtime::sim!();
-/// assert!(!runtime::sim::is_simulated());
-/// assert!(runtime::sim::run(0, runtime::sim::is_simulated));
-/// ```
-#[must_use]
-pub fn is_simulated() -> bool {
-    sched::simulation::is_here()
-}
-
-/// Returns a random number that depends on the seed of the simulation around the caller.
-///
-/// # Panics
-///
-/// Panics outside of a simulation.
-///
-/// ```
-/// # runtime::sim!();
-/// let two = || (runtime::sim::random(), runtime::sim::random());
-/// assert_eq!(runtime::sim::run(3, two), runtime::sim::run(3, two));
-/// ```
-#[must_use]
-#[track_caller]
-pub fn random() -> u64 {
-    sched::simulation::with(|by| by.random())
-        .expect("sim::random must be called by the code of a simulation: see runtime::sim::run")
-}
-
-/// A point of choice, as every operation of this crate is one: the simulation may let another green thread
-/// run here. It does nothing outside of a simulation.
-///
-/// ```
-/// # runtime::sim!();
-/// runtime::sim::point();
-/// ```
-pub fn point() {
-    sched::simulation::point();
-}
-
-/// Returns `true` with the given probability, as the seed decides: something goes wrong here that the
-/// simulation does not know of, such as a call of a service that is refused. Such a fault is part of the
-/// [`Schedule`]: a replay makes it again, and a schedule is made shorter by leaving out the faults that a
-/// failure does not need. Returns `false` outside of a simulation, so that a program may keep the call.
-///
-/// ```
-/// # runtime::sim!();
-/// fn charge() -> Result<(), &'static str> {
-///     if runtime::sim::fault(0.2) { Err("the bank is closed") } else { Ok(()) }
-/// }
-/// let failure = runtime::sim::Builder::new().try_explore(10, || {
-///     let refused = (0..10).filter(|_| charge().is_err()).count();
-///     assert!(refused == 0, "{refused} calls were refused");
-/// });
-/// let failure = failure.unwrap_err();
-/// assert!(failure.message().contains("1 calls"));
-/// assert_eq!(failure.schedule().len(), 1);
-/// assert_eq!(charge(), Ok(()));
-/// ```
-#[must_use]
-pub fn fault(probability: f64) -> bool {
-    network::here().is_some_and(|network| {
-        network.with(|state| state.decisions.decide(Fault::Program, &[probability]).0 > 0)
-    })
-}
-
 /// How to simulate: the strategy and the limits.
 ///
 /// ```
@@ -243,24 +156,12 @@ pub fn fault(probability: f64) -> bool {
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it runs or explores"]
 pub struct Builder {
-    strategy: Strategy,
-    max_steps: u64,
-    threads: usize,
-    check_determinism: bool,
-    shrink: bool,
-    faults: Faults,
+    settings: Settings,
 }
 
 impl Default for Builder {
     fn default() -> Self {
-        Builder {
-            strategy: Strategy::Random,
-            max_steps: 1_000_000,
-            threads: available_parallelism().map_or(1, usize::from),
-            check_determinism: false,
-            shrink: true,
-            faults: Faults::new(),
-        }
+        Builder::new()
     }
 }
 
@@ -273,7 +174,7 @@ impl Builder {
     /// let builder = runtime::sim::Builder::new();
     /// ```
     pub fn new() -> Self {
-        Self::default()
+        Builder { settings: Settings::default() }
     }
 
     /// Sets how choices are made.
@@ -284,7 +185,7 @@ impl Builder {
     /// let builder = Builder::new().strategy(Strategy::Pct { depth: 3 });
     /// ```
     pub fn strategy(mut self, strategy: Strategy) -> Self {
-        self.strategy = strategy;
+        self.settings.strategy = strategy;
         self
     }
 
@@ -299,7 +200,7 @@ impl Builder {
     /// assert!(failure.unwrap_err().message().contains("100 steps"));
     /// ```
     pub fn max_steps(mut self, steps: u64) -> Self {
-        self.max_steps = steps;
+        self.settings.max_steps = steps;
         self
     }
 
@@ -310,7 +211,7 @@ impl Builder {
     /// let builder = runtime::sim::Builder::new().threads(1);
     /// ```
     pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
+        self.settings.threads = threads;
         self
     }
 
@@ -322,7 +223,7 @@ impl Builder {
     /// runtime::sim::Builder::new().check_determinism(true).explore(10, || runtime::yield_now());
     /// ```
     pub fn check_determinism(mut self, check: bool) -> Self {
-        self.check_determinism = check;
+        self.settings.check_determinism = check;
         self
     }
 
@@ -333,7 +234,7 @@ impl Builder {
     /// let builder = runtime::sim::Builder::new().shrink(false);
     /// ```
     pub fn shrink(mut self, shrink: bool) -> Self {
-        self.shrink = shrink;
+        self.settings.shrink = shrink;
         self
     }
 
@@ -345,7 +246,7 @@ impl Builder {
     /// let builder = Builder::new().faults(Faults::new().partition(0.1));
     /// ```
     pub fn faults(mut self, faults: Faults) -> Self {
-        self.faults = faults;
+        self.settings.faults = faults;
         self
     }
 
@@ -361,24 +262,7 @@ impl Builder {
     /// ```
     #[track_caller]
     pub fn run<T: Send>(&self, seed: u64, main: impl FnOnce() -> T + Send) -> T {
-        let builder = self.clone().or_replay();
-        let seed = seed_of_environment().unwrap_or(seed);
-        let chooser = strategy::Chooser::new(&builder.strategy, seed, 1000, &Default::default());
-        let world = World::new(seed, chooser, builder.limits(&builder.strategy), Steps::Count);
-        let ended = run::run(&world, &builder.faults, main);
-        let (outcome, why) = match ended.result {
-            Ok(value) => return value,
-            Err(why) => (ended.outcome, why),
-        };
-        let failure = Failure {
-            seed,
-            runs: 1,
-            steps: outcome.steps,
-            choices: outcome.choices,
-            schedule: outcome.schedule,
-            message: why.message.clone(),
-        };
-        why.resume(failure.to_string())
+        self.settings.run(&HOST, seed, main)
     }
 
     /// Runs `main` in a simulation with each of the seeds 0 to `seeds` - 1. [`Strategy::Exhaustive`] makes
@@ -410,119 +294,23 @@ impl Builder {
     /// assert_eq!((failure.seed(), failure.message()), (0, "always"));
     /// ```
     pub fn try_explore(&self, seeds: u64, main: impl Fn() + Send + Sync) -> Result<Report, Box<Failure>> {
-        let builder = self.clone().or_replay();
-        let (first, count) = seed_of_environment().map_or((0, seeds), |seed| (seed, 1));
-        Exploration::new(&builder, main).all(first, count)
-    }
-
-    /// Returns what a run with this strategy is bound to.
-    fn limits(&self, strategy: &Strategy) -> Limits {
-        let replay = match strategy {
-            Strategy::Replay(schedule) => Some(schedule.faults().clone()),
-            _ => None,
-        };
-        Limits { steps: self.max_steps, faults: self.faults.clone(), replay }
-    }
-
-    fn or_replay(mut self) -> Self {
-        if let Some(schedule) = of_environment("RUNTIME_SIM_SCHEDULE") {
-            self.strategy = Strategy::Replay(schedule);
-        }
-        self
+        self.settings.try_explore(&HOST, seeds, main)
     }
 }
 
-fn seed_of_environment() -> Option<u64> {
-    of_environment("RUNTIME_SIM_SEED")
+/// What the crate `monochrome-sim` asks of this one.
+static HOST: Host =
+    Host { run: run_on_runtime, seed_selects: crate::channel::set_seed, dump: crate::dump::report };
+
+/// Runs `main` in a runtime with one P and without sysmon, which asks `simulation` for its choices.
+fn run_on_runtime(simulation: Arc<dyn Simulation>, main: &mut (dyn FnMut() + Send)) -> Ran {
+    let built = crate::runtime::Builder::new()
+        .procs(1)
+        .sysmon(false)
+        .track_locks(true)
+        .thread_name("sim")
+        .build_simulated(simulation);
+    let runtime = built.unwrap_or_else(|error| panic!("cannot start a simulation: {error}"));
+    let result = catch_unwind(AssertUnwindSafe(|| runtime.block_on(main)));
+    Ran { result, ended: runtime.shutdown_timeout(PATIENCE) }
 }
-
-/// Returns the value of a variable. Panics if it is not of its form.
-fn of_environment<T: std::str::FromStr<Err: fmt::Display>>(name: &str) -> Option<T> {
-    let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|error| panic!("{name}={text}: {error}")))
-}
-
-/// What an exploration without a failure has done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Report {
-    runs: u64,
-    steps: u64,
-}
-
-impl Report {
-    /// Returns the number of runs.
-    ///
-    /// ```
-    /// # runtime::sim!();
-    /// assert_eq!(runtime::sim::explore(3, || ()).runs(), 3);
-    /// ```
-    #[must_use]
-    pub fn runs(&self) -> u64 {
-        self.runs
-    }
-
-    /// Returns the number of steps of all runs.
-    ///
-    /// ```
-    /// # runtime::sim!();
-    /// assert!(runtime::sim::explore(3, runtime::yield_now).steps() >= 3);
-    /// ```
-    #[must_use]
-    pub fn steps(&self) -> u64 {
-        self.steps
-    }
-}
-
-/// A run that has failed. Its text has the lines that replay the run.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    seed: u64,
-    runs: u64,
-    steps: u64,
-    choices: u64,
-    schedule: Schedule,
-    message: String,
-}
-
-impl Failure {
-    /// Returns the seed of the run.
-    #[must_use]
-    pub fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    /// Returns how many runs were made to find the failure: for seeds that are tried in order, one more than
-    /// those that did not fail.
-    #[must_use]
-    pub fn runs(&self) -> u64 {
-        self.runs
-    }
-
-    /// Returns the schedule with which the run fails, made shorter if that was asked for.
-    #[must_use]
-    pub fn schedule(&self) -> &Schedule {
-        &self.schedule
-    }
-
-    /// Returns what went wrong: the text of the panic, or a report.
-    #[must_use]
-    pub fn message(&self) -> &str {
-        &self.message
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Failure { seed, runs, steps, choices, schedule, message } = self;
-        let plural = if *runs == 1 { "" } else { "s" };
-        writeln!(f, "a simulation with seed {seed} has failed, after {runs} run{plural}: {message}")?;
-        writeln!(f, "steps: {steps}, choices: {choices}, of these not the first option: {}", schedule.len())?;
-        writeln!(f, "to replay it, set RUNTIME_SIM_SEED={seed}")?;
-        write!(
-            f,
-            "to replay the shortest failing schedule, set RUNTIME_SIM_SEED={seed} RUNTIME_SIM_SCHEDULE={schedule}"
-        )
-    }
-}
-
-impl std::error::Error for Failure {}

@@ -92,9 +92,9 @@ forms! {
 forms! {
     /// In a simulation, a wait for a lock is bounded, and clocks and random bytes are simulated.
     simulated:
-        futex_number futex = libc::SYS_futex => crate::sim::futex::futex,
-        random_number random = libc::SYS_getrandom => crate::sim::by_number::getrandom,
-        clock_number clock = libc::SYS_clock_gettime => crate::sim::by_number::clock_gettime,;
+        futex_number futex = libc::SYS_futex => sim::futex::futex,
+        random_number random = libc::SYS_getrandom => sim::by_number::getrandom,
+        clock_number clock = libc::SYS_clock_gettime => sim::by_number::clock_gettime,;
 }
 
 #[cfg(all(feature = "interpose", feature = "sim"))]
@@ -102,6 +102,6 @@ forms! {
     /// Green threads park in `futex`; in a simulation, clocks and random bytes are simulated.
     both:
         futex_number futex = libc::SYS_futex => interpose::futex::futex,
-        random_number random = libc::SYS_getrandom => crate::sim::by_number::getrandom,
-        clock_number clock = libc::SYS_clock_gettime => crate::sim::by_number::clock_gettime,;
+        random_number random = libc::SYS_getrandom => sim::by_number::getrandom,
+        clock_number clock = libc::SYS_clock_gettime => sim::by_number::clock_gettime,;
 }

@@ -86,8 +86,8 @@ const BOUNDS: &[Bounds] = &[
         rooms: 38,
         pairs: 2,
         circle: 5,
-        circle_of_rooms: 5,
-        circle_in_room: 13,
+        circle_of_rooms: 3,
+        circle_in_room: 5,
         circle_with_methods: 5,
         features: 116,
     },
@@ -100,6 +100,16 @@ const BOUNDS: &[Bounds] = &[
         circle_in_room: 5,
         circle_with_methods: 0,
         features: 0,
+    },
+    Bounds {
+        folder: "runtime/sim",
+        rooms: 27,
+        pairs: 1,
+        circle: 11,
+        circle_of_rooms: 3,
+        circle_in_room: 0,
+        circle_with_methods: 19,
+        features: 1,
     },
 ];
 

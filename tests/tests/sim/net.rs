@@ -495,3 +495,18 @@ fn whether_a_timer_or_a_packet_of_one_moment_is_first_depends_on_the_seed_only()
     assert!(order.contains(&true) && order.contains(&false), "{order:?}");
     assert_eq!(sim::run(1, || timer_is_first(TICKS)), order);
 }
+
+/// The name of a node is the name of a green thread, too, which debuggers read as a C string.
+#[test]
+fn a_node_with_a_zero_byte_in_its_name_is_refused() {
+    sim::run(1, || {
+        let refused = catch_unwind(|| sim::node("a\0b", || ())).unwrap_err();
+        let text = refused.downcast_ref::<String>().unwrap();
+        assert!(text.contains(r#""a\0b""#) && text.contains("zero byte"), "{text}");
+        assert_eq!(
+            sim::node("a", || ()).ip().to_string(),
+            "192.168.0.2",
+            "the refused node has taken no address"
+        );
+    });
+}

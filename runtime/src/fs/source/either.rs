@@ -10,7 +10,7 @@ use std::fs::{Metadata, Permissions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::sim::disk as simulated;
+use sim::disk as simulated;
 
 pub(crate) use dir::{DirBuilder, DirEntry, ReadDir, read_dir};
 pub(crate) use file::{File, OpenOptions, into_std, of_std};
@@ -56,7 +56,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 pub(crate) fn read_to_string(path: &Path) -> io::Result<String> {
-    if !crate::sim::is_simulated() {
+    if !sim::is_simulated() {
         return std::fs::read_to_string(path);
     }
     file::text_of(read(path)?)
@@ -70,7 +70,7 @@ pub(crate) fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
 }
 
 pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<u64> {
-    if !crate::sim::is_simulated() {
+    if !sim::is_simulated() {
         return std::fs::copy(from, to);
     }
     let permissions = metadata(from)?.permissions();

@@ -16,7 +16,7 @@ use socket2::SockRef;
 
 use super::Sourced;
 use crate::net::sys;
-use crate::sim::network::{self as simulated, Readiness, StreamIo};
+use sim::network::{self as simulated, Readiness, StreamIo};
 
 /// A socket of the system or of a simulation.
 pub(crate) enum Either<R, S> {

@@ -8,7 +8,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::vec;
 
-use crate::sim::disk as simulated;
+use sim::disk as simulated;
 
 /// The entries of a directory.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::SystemTime;
 
-use crate::sim::disk as simulated;
+use sim::disk as simulated;
 
 /// A file of the system or of a simulation.
 pub(crate) enum File {

@@ -1,0 +1,27 @@
+//! What simulations ask of the crate that has the runtimes, which lies above this one.
+
+use std::sync::Arc;
+use std::thread;
+
+use sched::simulation::Simulation;
+
+/// The functions of that crate.
+#[derive(Debug)]
+pub struct Host {
+    /// Runs a function as the main function of a new runtime with one P, which asks the simulation for its
+    /// choices. Then ends that runtime. Blocks the calling OS thread. Panics if the runtime cannot be started.
+    pub run: fn(Arc<dyn Simulation>, &mut (dyn FnMut() + Send)) -> Ran,
+    /// Makes the order in which a select tries its cases depend on a number. *Runs on: the main function.*
+    pub seed_selects: fn(u64),
+    /// Returns a dump of the green threads, for the report of a deadlock.
+    pub dump: fn() -> String,
+}
+
+/// How the runtime of a run has ended.
+#[derive(Debug)]
+pub struct Ran {
+    /// The panic of the main function or of the runtime, if there was one.
+    pub result: thread::Result<()>,
+    /// False if green threads were left when [`PATIENCE`](super::PATIENCE) was over.
+    pub ended: bool,
+}

@@ -1,0 +1,376 @@
+//! `network`: the network of one simulation: its nodes, the links between them, the packets under way, and
+//! the sockets.
+//!
+//! ```text
+//!   a socket's call ──► NetworkState (under one lock) ──► packets, each with the time at which it arrives
+//!                                                      │
+//!   all green threads wait: the clock moves to the next arrival ──► NetworkState ──► reports to the netpoller
+//! ```
+//!
+//! A call changes the state under the lock, takes the reports that this has caused out, and delivers them
+//! without the lock. Points of choice come before the lock is taken.
+//!
+//! - `node.rs` has the nodes with their addresses and ports.
+//! - `link.rs` has the links, and decides when a packet arrives.
+//! - `tcp.rs` has the protocol of streams and listeners, `udp.rs` that of datagrams, with the queue in
+//!   `inbox.rs`.
+//! - `unix.rs` has the names of Unix sockets, `datagram.rs` the protocol of their datagrams, `addr.rs` the
+//!   addresses of all sockets.
+//! - `faults.rs` decides for faults.
+//! - `handle.rs` has what takes the place of the system's sockets.
+
+mod addr;
+mod datagram;
+mod faults;
+mod handle;
+mod inbox;
+mod link;
+mod node;
+mod tcp;
+mod udp;
+mod unix;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use std::vec;
+
+use netpoll::Report;
+use netpoll::source::Token;
+use sched::GHandle;
+use sched::sync::Mutex;
+
+pub(super) use faults::Decisions;
+pub use handle::{
+    Readiness, StreamIo, TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream, describe,
+};
+pub(super) use link::{Link, Works};
+
+use super::parts;
+use super::quality::Quality;
+use super::schedule::Fault;
+use addr::Addr;
+use datagram::Datagrams;
+use link::{Links, Packet};
+use node::Nodes;
+use tcp::{Listener, Stream};
+use udp::Udp;
+use unix::Names;
+
+/// The network of one simulation.
+pub struct Network {
+    /// The simulated time, on the clock that `Instant` reads.
+    now: AtomicU64,
+    state: Mutex<NetworkState>,
+    ticks: Mutex<Ticks>,
+    /// What runs on the nodes, from node 1 on.
+    machines: Mutex<Vec<Arc<dyn Machine>>>,
+    /// How far the clocks of the nodes are ahead, in ns.
+    skews: Mutex<Vec<i64>>,
+    most_skew: u64,
+}
+
+/// With what a network begins.
+#[derive(Debug)]
+pub(super) struct Setup {
+    /// The quality of links for which no other one is set.
+    pub(super) quality: Quality,
+    /// The time between two ticks of the faults in ns, if there are any.
+    pub(super) every: Option<u64>,
+    /// How far the clocks of nodes are wrong at most.
+    pub(super) most_skew: Duration,
+    /// The faults of an earlier run, which are made again.
+    pub(super) replay: Option<BTreeMap<(Fault, u64), usize>>,
+}
+
+/// What runs on a node.
+pub(super) trait Machine: Send + Sync {
+    fn kill(&self);
+    fn cut_power(&self);
+    fn restart(&self);
+}
+
+/// The ticks at which faults begin.
+struct Ticks {
+    every: Option<u64>,
+    next: u64,
+    count: u64,
+    /// The green thread that makes the faults.
+    wakes: Option<GHandle>,
+}
+
+/// What the network knows.
+#[derive(Debug)]
+pub(super) struct NetworkState {
+    now: u64,
+    pub(super) nodes: Nodes,
+    pub(super) links: Links,
+    pub(super) decisions: Decisions,
+    names: Names,
+    sockets: BTreeMap<u64, Socket>,
+    last_socket: u64,
+    events: BTreeMap<At, Event>,
+    last_event: u64,
+    /// What the netpoller is to be told after the present call.
+    reports: Vec<Report>,
+}
+
+/// When an event happens. Events of one time happen in the order in which they were made.
+type At = (u64, u64);
+
+/// What will happen.
+#[derive(Debug)]
+enum Event {
+    Arrives(Packet),
+    /// A stream that has no answer yet asks again, for the n-th time.
+    AsksAgain(u64, u32),
+    /// A packet has been held for so long that its sender gives the connection up.
+    GivenUp(Link, u64),
+}
+
+/// A socket that is open.
+#[derive(Debug)]
+struct Socket {
+    node: u32,
+    /// With what it is registered.
+    token: Option<Token>,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Listener(Listener),
+    Stream(Box<Stream>),
+    Udp(Udp),
+    Datagrams(Box<Datagrams>),
+}
+
+impl Socket {
+    /// Returns its address and that of its peer, for dumps.
+    fn addresses(&self) -> (String, Option<String>) {
+        match &self.kind {
+            Kind::Listener(listener) => (listener.local.to_string(), None),
+            Kind::Stream(stream) => (stream.local.to_string(), Some(stream.peer.to_string())),
+            Kind::Udp(udp) => (udp.local.to_string(), udp.peer.map(|peer| peer.to_string())),
+            Kind::Datagrams(socket) => (socket.local.to_string(), socket.peer().map(Addr::to_string)),
+        }
+    }
+}
+
+/// Returns the network of the simulation around the caller.
+pub(super) fn here() -> Option<Arc<Network>> {
+    parts::here()
+}
+
+/// Returns the addresses of a name in the simulation around the caller, if there is one.
+pub fn look_up(host: &str, port: u16) -> Option<io::Result<vec::IntoIter<SocketAddr>>> {
+    let network = here()?;
+    sched::simulation::point();
+    let found = network.with(|state| state.nodes.look_up(host));
+    Some(found.map(|ips| ips.into_iter().map(|ip| SocketAddr::new(ip, port)).collect::<Vec<_>>().into_iter()))
+}
+
+impl Network {
+    pub(super) fn new(now: u64, seed: u64, setup: Setup) -> Arc<Network> {
+        let Setup { quality, every, most_skew, replay } = setup;
+        Arc::new(Network {
+            now: AtomicU64::new(now),
+            state: Mutex::new(NetworkState {
+                now,
+                nodes: Nodes::new(),
+                links: Links::new(seed, quality),
+                decisions: Decisions::new(seed, replay),
+                names: Names::default(),
+                sockets: BTreeMap::new(),
+                last_socket: 0,
+                events: BTreeMap::new(),
+                last_event: 0,
+                reports: Vec::new(),
+            }),
+            ticks: Mutex::new(Ticks { every, next: now + every.unwrap_or(0), count: 0, wakes: None }),
+            machines: Mutex::default(),
+            skews: Mutex::default(),
+            most_skew: u64::try_from(most_skew.as_nanos()).unwrap_or(u64::MAX),
+        })
+    }
+
+    pub(super) fn now(&self) -> u64 {
+        // Relaxed: one M runs all green threads.
+        self.now.load(Ordering::Relaxed)
+    }
+
+    /// Calls `f` with the state, and tells the netpoller what has happened.
+    pub(super) fn with<T>(&self, f: impl FnOnce(&mut NetworkState) -> T) -> T {
+        let mut state = self.state.lock();
+        state.now = self.now();
+        let result = f(&mut state);
+        state.run_due();
+        let reports = std::mem::take(&mut state.reports);
+        drop(state);
+        if !reports.is_empty() {
+            sched::simulation::deliver(&reports);
+        }
+        result
+    }
+
+    /// Returns the time of the next event.
+    pub(super) fn next(&self) -> Option<u64> {
+        self.state.lock().events.keys().next().map(|&(time, _)| time)
+    }
+
+    /// Moves the clock to `now`, and lets happen what is due.
+    pub(super) fn move_to(&self, now: u64) {
+        self.now.store(now, Ordering::Relaxed);
+        self.with(|_| ());
+    }
+
+    /// Moves the clock to the next tick, if that is before `next`, and wakes the green thread that makes the
+    /// faults.
+    pub(super) fn tick_before(&self, next: u64) -> bool {
+        let mut ticks = self.ticks.lock();
+        let Some(every) = ticks.every.filter(|_| ticks.next <= next) else { return false };
+        let now = ticks.next.max(self.now());
+        ticks.next += every;
+        ticks.count += 1;
+        let wakes = ticks.wakes.clone();
+        drop(ticks);
+        self.move_to(now);
+        wakes.iter().for_each(GHandle::unpark);
+        true
+    }
+
+    /// Makes `thread` the one that ticks wake.
+    pub(super) fn wake_at_ticks(&self, thread: GHandle) {
+        self.ticks.lock().wakes = Some(thread);
+    }
+
+    /// Returns how many ticks there were.
+    pub(super) fn ticks(&self) -> u64 {
+        self.ticks.lock().count
+    }
+
+    /// Takes the faults that were made, and forgets the nodes.
+    pub(super) fn take_faults(&self) -> BTreeMap<(Fault, u64), usize> {
+        // The nodes refer to the network.
+        let machines = std::mem::take(&mut *self.machines.lock());
+        drop(machines);
+        let wakes = self.ticks.lock().wakes.take();
+        drop(wakes);
+        self.state.lock().decisions.take_noted()
+    }
+
+    /// Adds what runs on the next node.
+    pub(super) fn add_machine(&self, machine: Arc<dyn Machine>) {
+        self.machines.lock().push(machine);
+    }
+
+    /// Returns what runs on a node; `None` for the main node.
+    pub(super) fn machine(&self, node: u32) -> Option<Arc<dyn Machine>> {
+        self.machines.lock().get(node.checked_sub(1)? as usize).cloned()
+    }
+
+    /// Returns how far the clock of a node is ahead, in ns.
+    pub(super) fn skew(&self, node: u32) -> i64 {
+        self.skews.lock().get(node as usize).copied().unwrap_or(0)
+    }
+
+    /// Sets the clock of a node `by` ns ahead.
+    pub(super) fn advance_clock(&self, node: u32, by: i64) {
+        let mut skews = self.skews.lock();
+        let at = node as usize;
+        if skews.len() <= at {
+            skews.resize(at + 1, 0);
+        }
+        skews[at] = skews[at].saturating_add(by);
+    }
+
+    /// Gives a new node a clock that is wrong, if clocks are.
+    pub(super) fn skew_new(&self, node: u32) {
+        if self.most_skew > 0 {
+            let by = self.with(|state| {
+                let (wrong, number) = state.decisions.decide(Fault::Clock, &[1.0]);
+                let most = self.most_skew.min(i64::MAX as u64 / 2);
+                let by = state.decisions.random(Fault::Clock, number).below(2 * most as usize + 1) as i64;
+                if wrong == 1 { by - most as i64 } else { 0 }
+            });
+            self.advance_clock(node, by);
+        }
+    }
+
+    /// Returns the number of sockets that the netpoller knows.
+    pub(super) fn sources(&self) -> usize {
+        self.state.lock().sockets.values().filter(|socket| socket.token.is_some()).count()
+    }
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Network").field("now", &self.now()).finish_non_exhaustive()
+    }
+}
+
+impl NetworkState {
+    fn at(&mut self, time: u64, event: Event) -> At {
+        self.last_event += 1;
+        let at = (time, self.last_event);
+        self.events.insert(at, event);
+        at
+    }
+
+    /// Lets all events happen that are due.
+    fn run_due(&mut self) {
+        while let Some(entry) = self.events.first_entry()
+            && entry.key().0 <= self.now
+        {
+            match entry.remove() {
+                Event::Arrives(packet) => self.arrive(packet),
+                Event::AsksAgain(socket, times) => self.ask_again(socket, times),
+                Event::GivenUp(link, packet) => self.give_up(link, packet),
+            }
+        }
+    }
+
+    fn add(&mut self, node: u32, kind: Kind) -> u64 {
+        self.last_socket += 1;
+        self.sockets.insert(self.last_socket, Socket { node, token: None, kind });
+        self.last_socket
+    }
+
+    /// Tells the netpoller that attempts on a socket may find something.
+    fn report(&mut self, socket: u64, read: bool, write: bool) {
+        if let Some(token) = self.sockets.get(&socket).and_then(|socket| socket.token) {
+            self.reports.push(Report { token, read, write });
+        }
+    }
+
+    /// Ends a node, which has no sockets from now on.
+    pub(super) fn kill(&mut self, node: u32) {
+        if std::mem::replace(&mut self.nodes.get_mut(node).up, false) {
+            self.close_all(node);
+        }
+    }
+
+    /// Lets a node that was killed take part again.
+    pub(super) fn start(&mut self, node: u32) {
+        self.nodes.get_mut(node).up = true;
+        self.release_to(node);
+    }
+
+    /// Closes all sockets of a node, without a word to their users. Its streams are reset.
+    fn close_all(&mut self, node: u32) {
+        let of_node = |(&id, socket): (&u64, &Socket)| (socket.node == node).then_some(id);
+        let ids: Vec<u64> = self.sockets.iter().filter_map(of_node).collect();
+        for id in ids {
+            self.report(id, true, true);
+            self.reset_peer(id);
+            self.sockets.remove(&id);
+        }
+        self.nodes.close_all(node);
+        self.names.close_all(node);
+        self.links.forget_held_of(node).into_iter().for_each(|at| drop(self.events.remove(&at)));
+    }
+}

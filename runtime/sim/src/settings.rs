@@ -1,0 +1,69 @@
+//! `settings`: how to simulate. The builder of the crate `monochrome` holds these settings and documents
+//! them. Variables of the environment replace some.
+
+use std::fmt;
+use std::thread::available_parallelism;
+
+use super::faults::Faults;
+use super::strategy::Strategy;
+use super::world::Limits;
+
+/// The strategy and the limits of simulations.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How choices are made.
+    pub strategy: Strategy,
+    /// After how many steps a run fails.
+    pub max_steps: u64,
+    /// How many OS threads explore at a time.
+    pub threads: usize,
+    /// Makes each run twice and compares the steps.
+    pub check_determinism: bool,
+    /// Makes the schedule of a failure shorter.
+    pub shrink: bool,
+    /// Which faults happen by themselves.
+    pub faults: Faults,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            strategy: Strategy::Random,
+            max_steps: 1_000_000,
+            threads: available_parallelism().map_or(1, usize::from),
+            check_determinism: false,
+            shrink: true,
+            faults: Faults::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// Returns what a run with this strategy is bound to.
+    pub(super) fn limits(&self, strategy: &Strategy) -> Limits {
+        let replay = match strategy {
+            Strategy::Replay(schedule) => Some(schedule.faults().clone()),
+            _ => None,
+        };
+        Limits { steps: self.max_steps, faults: self.faults.clone(), replay }
+    }
+
+    /// Replays the schedule of the environment, if there is one.
+    pub(super) fn or_replay(mut self) -> Self {
+        if let Some(schedule) = of_environment("RUNTIME_SIM_SCHEDULE") {
+            self.strategy = Strategy::Replay(schedule);
+        }
+        self
+    }
+}
+
+/// Returns the seed of the environment, if there is one.
+pub(super) fn seed_of_environment() -> Option<u64> {
+    of_environment("RUNTIME_SIM_SEED")
+}
+
+/// Returns the value of a variable. Panics if it is not of its form.
+fn of_environment<T: std::str::FromStr<Err: fmt::Display>>(name: &str) -> Option<T> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|error| panic!("{name}={text}: {error}")))
+}
