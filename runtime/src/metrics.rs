@@ -42,7 +42,7 @@ pub fn snapshot() -> Snapshot {
 }
 
 /// Returns the scheduler of the caller's runtime. Panics if the default runtime cannot be started.
-fn current() -> Arc<Sched> {
+pub(crate) fn current() -> Arc<Sched> {
     current_sched().unwrap_or_else(|error| panic!("{error}"))
 }
 

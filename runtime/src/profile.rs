@@ -89,7 +89,7 @@ pub fn cpu(time: Duration) -> io::Result<Profile> {
         true
     };
     // On an OS thread of its own, because a green thread's stack may be nearly full.
-    crate::blocking(|| {
+    sched::park::blocking(|| {
         std::thread::scope(|s| {
             let builder = std::thread::Builder::new().name("profile".into());
             let thread = sched::starting::own(|| builder.spawn_scoped(s, || record(time, sleep)))?;

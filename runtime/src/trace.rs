@@ -120,7 +120,7 @@ pub fn is_on() -> bool {
 /// assert!(runtime::trace::snapshot().events().is_empty());
 /// ```
 pub fn snapshot() -> Snapshot {
-    let Some(mut collected) = crate::blocking(recorder::collect) else { return Snapshot::default() };
+    let Some(mut collected) = sched::park::blocking(recorder::collect) else { return Snapshot::default() };
     let lost = collected.tracks.iter().map(|track| track.lost).sum();
     let (events, runtimes) = merge::merge(&mut collected);
     let duration = Duration::from_nanos(collected.ns);
@@ -238,7 +238,7 @@ impl Snapshot {
     pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref();
         check_format(path)?;
-        crate::blocking(|| self.write_to(create_new(path)?, path))
+        sched::park::blocking(|| self.write_to(create_new(path)?, path))
     }
 
     /// Writes the trace to `file` in the format of a file called `path`, which `check_format` has checked.

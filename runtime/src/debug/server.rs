@@ -79,7 +79,7 @@ impl Builder {
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
             hosts: self.hosts,
-            sched: Arc::downgrade(crate::handles::Handle::current().sched()),
+            sched: Arc::downgrade(&crate::metrics::current()),
             connections: Connections::default(),
         });
         let (accepts, its_shared) = (listener.try_clone()?, shared.clone());
@@ -144,7 +144,7 @@ impl Drop for Server {
             std::mem::forget(self.thread.take());
             return;
         }
-        crate::blocking(|| {
+        sched::park::blocking(|| {
             self.shared.connections.end();
             // Wakes the thread in `accept`: on Linux this does, elsewhere a connection.
             let _ = socket2::SockRef::from(&self.listener).shutdown(Shutdown::Both);

@@ -315,7 +315,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 /// Waits between two looks. In a simulation nothing runs between them, so there is no wait.
 fn rest_between_looks() {
-    if !crate::in_simulation() {
+    if !sched::simulation::is_here() {
         std::thread::sleep(BETWEEN_LOOKS);
     }
 }
@@ -341,7 +341,7 @@ impl Snapshot {
     ///
     /// Returns an error of kind `Unsupported` in a [forked child](crate::docs::fork).
     pub fn take() -> io::Result<Snapshot> {
-        crate::blocking(Snapshot::take_here)
+        sched::park::blocking(Snapshot::take_here)
     }
 
     /// As `take`, on the calling OS thread.
@@ -361,7 +361,7 @@ impl Snapshot {
         let has_stacks = with_stacks && cfg!(feature = "dump-stacks");
         // In a simulation only the caller runs. Other simulations do not count, and time-outs of a wait for
         // them would not end here.
-        let looks = has_stacks && !crate::in_simulation();
+        let looks = has_stacks && !sched::simulation::is_here();
         let mut running = if looks { stacks_of_running() } else { HashMap::new() };
         let mut kept = KEPT.lock();
         let mut unwinder = if with_stacks { Stacks::of_now(&mut kept) } else { None };
@@ -488,7 +488,7 @@ impl Snapshot {
     ///
     /// Those of [`take`](Snapshot::take).
     pub fn take_with_deadlocks() -> io::Result<Snapshot> {
-        crate::blocking(Snapshot::take_with_deadlocks_here)
+        sched::park::blocking(Snapshot::take_with_deadlocks_here)
     }
 
     /// As `take_with_deadlocks`, on the calling OS thread.

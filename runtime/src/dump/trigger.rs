@@ -27,8 +27,9 @@ pub(crate) fn signal_of(name: &str) -> Option<i32> {
     }
 }
 
-/// Lets each `signal` from now on write a dump to stderr. A second call for the same signal has no effect.
-pub(crate) fn dump_on(signal: i32) -> io::Result<()> {
+/// Lets each `signal` from now on write a dump to stderr. `wake_at` makes a signal write a byte to a stream.
+/// A second call for the same signal has no effect.
+pub(crate) fn dump_on(signal: i32, wake_at: fn(i32, UnixStream) -> io::Result<()>) -> io::Result<()> {
     if FORBIDDEN.contains(&signal) {
         let text =
             format!("a dump on signal {signal}: it is reserved by the system or the language; use SIGQUIT");
@@ -43,7 +44,7 @@ pub(crate) fn dump_on(signal: i32) -> io::Result<()> {
         let asks = wake.try_clone()?;
         // If the registration fails, the drop of `wake` ends the thread.
         starting::start(thread::Builder::new().name("dumps".into()), move || write_dumps(&wakes))?;
-        crate::signal::wake_for_ever(signal, wake)?;
+        wake_at(signal, wake)?;
         // A fatal overflow asks the same thread.
         sched::last_dump::set_writer(asks.into());
         signals.push(signal);

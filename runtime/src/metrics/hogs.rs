@@ -115,7 +115,7 @@ impl Drop for Reader {
         // A call of the user's may drop the runtime, and a thread does not wait for itself.
         let thread = self.thread.take().filter(|thread| thread.thread().id() != os::current().id());
         // The panics of the user's functions were printed.
-        let _ = thread.map(|thread| crate::blocking(|| thread.join()));
+        let _ = thread.map(|thread| sched::park::blocking(|| thread.join()));
     }
 }
 

@@ -606,7 +606,7 @@ impl Builder {
         let needs_reader = calls.need_reader() && !self.is_simulated();
         let (config, trace) = (self.into_config(&calls)?, trace::wanted()?);
         #[cfg(unix)]
-        dump_on.map_or(Ok(()), trigger::dump_on)?;
+        dump_on.map_or(Ok(()), |signal| trigger::dump_on(signal, crate::signal::wake_for_ever))?;
         if track_locks {
             sched::locks::track();
         }

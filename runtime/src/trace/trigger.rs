@@ -133,7 +133,7 @@ pub(crate) fn wait_until_written() {
     }
     // A caller that has joined the panicking green thread sees what this green thread stored.
     if PENDING.load(Relaxed) && !sched::fork::is_forked() {
-        crate::blocking(wait_for_writer);
+        sched::park::blocking(wait_for_writer);
     }
 }
 
