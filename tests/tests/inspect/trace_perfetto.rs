@@ -32,7 +32,8 @@ fn a_runtimes_name_stands_in_its_tracks_as_escaped_text() {
     let contains = |text: &str| trace.windows(text.len()).any(|bytes| bytes == text.as_bytes());
     assert!(contains(r"runtime a\u{1b}\n"), "the runtime's track");
     assert!(contains(r"a\u{1b}\n-0"), "the track of an OS thread");
-    assert!(!contains("\u{1b}"));
+    // Not the byte alone: a time may have it.
+    assert!(!contains("a\u{1b}"));
 }
 
 #[test]
