@@ -167,8 +167,8 @@ pub(crate) struct G {
     masked: Cell<bool>,
     /// The node of a simulation to which the G belongs.
     pub(crate) node: NodeWord,
-    /// What keeps the G from simply leaving its OS thread now: a set of [`POLLS`], [`PINNED`], [`CONTEXTS`]
-    /// and [`CLAIMS`], and `SIMULATED`.
+    /// What keeps the G from simply leaving its OS thread now: a set of `POLLS`, `PINNED`, `CONTEXTS`,
+    /// `CLAIMS` and `SIMULATED`. See `g/own.rs`.
     keeps: AtomicU8,
 }
 
