@@ -25,7 +25,7 @@ modules='await_stacks|deadlock|deadlock_of_some|debug_browser|debug_page|dump|du
 modules+='|descriptors|poll|tcp|streams|public_types|sim_line'
 EXAMPLES_BUILT=true SIM_SEEDS=30 cargo nextest run "${packages[@]}" "${programs[@]}" --test-threads $((3 * $(nproc))) -E "
     (package(tests) and test(/^($modules)::/)) or binary(sim)
-    or (package(monochrome) and kind(lib) and test(/^(dump|debug|profile)/)) or (package(monochrome-sched) and test(/simulation/))
+    or (package(monochrome) and kind(lib) and test(/^(dump|debug|profile)/)) or (package(monochrome-sched) and test(/simulation|futex/))
     or package(monochrome-interpose) or package(monochrome-sim) or binary(foreign) or binary(inside) or binary(raft_sim) or (package(examples) and test(/hyper/))"
 for example in "${examples[@]}"; do
     echo "+ example $example"

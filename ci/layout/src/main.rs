@@ -99,7 +99,7 @@ const BOUNDS: &[Bounds] = &[
         circle_of_rooms: 0,
         circle_in_room: 5,
         circle_with_methods: 0,
-        features: 0,
+        features: 1,
     },
     Bounds {
         folder: "runtime/sim",

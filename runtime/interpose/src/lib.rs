@@ -1,7 +1,7 @@
 //! Interposition: `read`, `recv`, `poll`, `nanosleep` and others, in the place of libc's in a program with
 //! the line `runtime::interpose!()` (`hooks.rs` of the crate `monochrome`, which names these functions). That
 //! crate's page `docs::interpose` says what users see. On other systems than Linux with glibc, on x86-64 and
-//! 64-bit Arm, this crate is empty.
+//! 64-bit Arm, and without the feature `catch`, this crate is empty.
 //!
 //! An executable's own definition of a function of libc is found first, by Rust code as well as by C
 //! libraries. Each hook looks whether the code of a green thread runs here, and makes the system call itself
@@ -33,7 +33,12 @@
 //! runtime's behalf does not park: in the runtime a P is not lent, which `may_park` sees. Descriptors of
 //! the runtime are non-blocking.
 
-#![cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#![cfg(all(
+    feature = "catch",
+    target_os = "linux",
+    target_env = "gnu",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
 #![allow(unsafe_code)]
 
 pub mod accept;
