@@ -3,14 +3,15 @@
 
 #![allow(unsafe_code)]
 
-/// Returns `true` if the system has the barrier; registers the process for it. *Runs on: the thread that
-/// makes a runtime, first.*
+/// Returns `true` if the system has the barrier; registers the process for it. A sandbox may allow the
+/// registration and refuse the barrier, so the function also imposes one. *Runs on: the thread that makes a
+/// runtime, first.*
 pub(crate) fn is_there() -> bool {
     #[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
     {
         use std::sync::OnceLock;
-        static REGISTERED: OnceLock<bool> = OnceLock::new();
-        *REGISTERED.get_or_init(|| membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED))
+        static WORKS: OnceLock<bool> = OnceLock::new();
+        *WORKS.get_or_init(|| membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) && impose())
     }
     #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
     false
