@@ -115,16 +115,30 @@ pub struct Counters {
     pub breaks_saved: u64,
 }
 
+/// Explains why the system refused what every poller needs. The kind of the error stays.
+fn explain_start(refusal: io::Error) -> io::Error {
+    match refusal.kind() {
+        kind @ (io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported) => io::Error::new(
+            kind,
+            format!(
+                "the system refuses the calls that wait for events ({refusal}); a sandbox must allow them, on \
+                 Linux epoll_create1 and eventfd2"
+            ),
+        ),
+        _ => refusal,
+    }
+}
+
 impl Netpoll {
     /// Makes a poller with no sources.
     ///
     /// # Errors
     ///
-    /// When the process or the system has no descriptors left.
+    /// When the process or the system has no descriptors left, or a sandbox refuses the calls.
     pub fn new() -> io::Result<Netpoll> {
-        let poll = Poll::new()?;
+        let poll = Poll::new().map_err(explain_start)?;
         let registry = poll.registry().try_clone()?;
-        let waker = Waker::new(&registry, BREAK)?;
+        let waker = Waker::new(&registry, BREAK).map_err(explain_start)?;
         let alarm = Alarm::new(&registry, ALARM);
         Ok(Netpoll {
             blocker: Blocker::new(),
