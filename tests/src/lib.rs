@@ -7,6 +7,8 @@ pub mod child;
 pub mod crowd;
 pub mod folder;
 pub mod futures;
+#[cfg(target_os = "linux")]
+pub mod refused;
 pub mod sockets;
 pub mod system;
 pub mod turns;

@@ -15,6 +15,16 @@
 //!
 #![doc = include_str!("platforms_differ.md")]
 //!
+//! # What a sandbox or an older kernel refuses
+//!
+//! The runtime needs few calls of Linux. It works without the others, whether they fail with `ENOSYS`, as in
+//! an older kernel, or with `EPERM`, as in a container. A test runs a program of all the basics without each
+//! of them (`tests/tests/system/refused.rs`), on Linux 6.18.
+//!
+#![doc = include_str!("platforms_refused.md")]
+//!
+//! For thread-locals of green threads, [`moving`](super::moving) names what they need.
+//!
 //! More on these: [`blocking`](super::blocking) on green threads that compute or block, and on their turns;
 //! [`deadlock`](super::deadlock); [`stacks`](super::stacks); [`moving`](super::moving) on thread-locals;
 //! [`interpose`](super::interpose); [`dumps`](super::dumps).

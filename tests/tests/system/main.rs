@@ -2,6 +2,7 @@
 
 mod fs;
 mod process;
+mod refused;
 mod signal_notify;
 mod signals;
 mod stdin;
