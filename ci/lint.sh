@@ -23,6 +23,7 @@ done
 cargo fmt --manifest-path examples/fuzz/Cargo.toml --check
 cargo fmt --manifest-path ci/layout/Cargo.toml --check
 cargo fmt --manifest-path tests/crates/Cargo.toml --all --check
+cargo fmt --manifest-path tests/builds/Cargo.toml --check
 # The features that ci/features.sh builds, together.
 features=$(ci/features-of-docs.sh | sed 's,[^,]*,monochrome/&,g')
 features+=,$(sed -n 's/^of_[a-z]*=//p' ci/features.sh | paste -sd,)

@@ -51,6 +51,7 @@ computing() {
     step "$CARGO_TARGET_DIR" ci/lint.sh --each
     step "$CARGO_TARGET_DIR" ci/features.sh --optimised
     step "$CARGO_TARGET_DIR" ci/lto.sh
+    step "$CARGO_TARGET_DIR" ci/builds.sh
     step "$CARGO_TARGET_DIR" ci/aarch64.sh --all
     for kind in musl i686 portable; do
         step "$CARGO_TARGET_DIR" ci/elsewhere.sh $kind --all
