@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use runtime::thread::{Cancelled, JoinHandle};
 use runtime::time::sleep_async;
 use runtime::{Builder, Handle, Runtime, spawn, thread};
-use tests::{Drops, ON_PURPOSE, OnDrop, PROCS, Watchdog, child, on, system};
+use tests::{Drops, ON_PURPOSE, OnDrop, PROCS, Watchdog, on};
 use tests::{panics_with, quiet_panics_on_purpose, runtime, wait_until, with};
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -301,8 +301,8 @@ fn a_runtime_as_the_result_of_its_own_green_thread() {
 #[test]
 #[cfg(target_os = "linux")]
 fn ended_runtimes_leave_no_threads_or_descriptors() {
-    child::passes("ended_runtimes_leave_no_threads_or_descriptors", "", || {
-        let count = || (system::threads(), system::descriptors());
+    tests::child::passes("ended_runtimes_leave_no_threads_or_descriptors", "", || {
+        let count = || (tests::system::threads(), tests::system::descriptors());
         let before = count();
         for i in 0..100 {
             let runtime = runtime(1 + i % 3);

@@ -1,7 +1,6 @@
 //! `net::Async`: threads and futures wait for any descriptor, and each wait can be abandoned.
 #![cfg(unix)]
 
-use std::fs::File;
 use std::io::{ErrorKind, PipeReader, PipeWriter, Read, Write, pipe};
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use runtime::net::Async;
 use runtime::thread::Cancelled;
 use runtime::time::{sleep_async, timeout, timeout_async};
 use runtime::{sleep, spawn};
-use tests::{everywhere, on, on_each, wait_until};
+use tests::{everywhere, on_each, wait_until};
 
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -312,12 +311,12 @@ fn many_futures_at_many_pipes() {
 #[test]
 #[cfg_attr(portable, ignore = "only Linux has a hint")]
 fn an_unsuitable_descriptor_is_refused_with_a_hint() {
-    on(1, || {
-        let error = Async::new(File::open("Cargo.toml").unwrap()).unwrap_err();
+    tests::on(1, || {
+        let error = Async::new(std::fs::File::open("Cargo.toml").unwrap()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert!(error.to_string().contains("regular file"), "{error}");
         assert!(error.to_string().contains("blocking"), "the message says what to do: {error}");
-        assert!(Async::new(File::open("/").unwrap()).is_err());
+        assert!(Async::new(std::fs::File::open("/").unwrap()).is_err());
         let (reader, _writer) = pipes();
         let again = Async::new(&reader).unwrap_err();
         assert_eq!(again.kind(), ErrorKind::AlreadyExists);

@@ -4,7 +4,7 @@
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-use runtime::net::{TcpListener, TcpStream, ToSocketAddrs, UdpSocket, lookup_host, lookup_host_async};
+use runtime::net::{TcpListener, TcpStream, ToSocketAddrs, UdpSocket, lookup_host};
 use tests::{everywhere, on};
 
 fn addrs(host: impl ToSocketAddrs) -> Vec<SocketAddr> {
@@ -168,7 +168,7 @@ mod silent {
                         UdpSocket::bind_async(("c.test", 80)),
                         socket.send_to_async(b"x", "d.test:80"),
                         socket.connect_async("e.test:80"),
-                        lookup_host_async(String::from("f.test:80")),
+                        runtime::net::lookup_host_async(String::from("f.test:80")),
                     )
                 });
                 // The sleeps are another branch of the task.

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use runtime::channel::bounded;
 use runtime::net::{Server, TcpListener, TcpStream};
-use tests::{child, on, quiet_panics_on_purpose, wait_until};
+use tests::{on, quiet_panics_on_purpose, wait_until};
 
 const MILLI: Duration = Duration::from_millis(1);
 const LONG: Duration = Duration::from_secs(60);
@@ -271,7 +270,7 @@ fn a_server_serves_unix_sockets() {
 #[cfg(target_os = "linux")]
 fn survives(limit: impl FnOnce() -> tests::system::Limit + Send, flood: usize) {
     on(2, || {
-        let (tell, errors) = bounded(100_000);
+        let (tell, errors) = runtime::channel::bounded(100_000);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let addr = listener.local_addr().unwrap();
         let server = Server::builder()
@@ -302,7 +301,7 @@ fn survives(limit: impl FnOnce() -> tests::system::Limit + Send, flood: usize) {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_server_survives_a_want_of_descriptors() {
-    child::passes("a_server_survives_a_want_of_descriptors", "", || {
+    tests::child::passes("a_server_survives_a_want_of_descriptors", "", || {
         let more = |n: usize| (tests::system::descriptors() + n) as u64;
         survives(|| tests::system::Limit::new(libc::RLIMIT_NOFILE, more(50)), 100);
     });
@@ -315,7 +314,7 @@ fn a_server_survives_a_want_of_descriptors() {
     ignore = "the system does not say how much address space is in use, so malloc finds none"
 )]
 fn a_server_survives_a_want_of_stacks() {
-    child::passes("a_server_survives_a_want_of_stacks", "", || {
+    tests::child::passes("a_server_survives_a_want_of_stacks", "", || {
         survives(|| tests::system::Limit::address_space(40 << 20), 2000);
     });
 }

@@ -14,7 +14,7 @@ use runtime::time::timeout;
 use runtime::{sleep, spawn};
 use socket2::SockRef;
 use tests::sockets::{connected, fill, full, listener, push};
-use tests::{everywhere, on, on_each, with};
+use tests::{everywhere, on, on_each};
 
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -783,7 +783,7 @@ mod linux {
         if let Ok(addr) = std::env::var(CLIENT) {
             return idle_client(&addr);
         }
-        with(2, |runtime| {
+        tests::with(2, |runtime| {
             let _limit = Limit::new(libc::RLIMIT_NOFILE, MANY as u64 + 2000);
             let (listener, addr) = runtime.block_on(listener);
             let mut client = child::command("linux::ten_thousand_idle_connections_stay_usable")

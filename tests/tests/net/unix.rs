@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use runtime::net::unix::{SocketAddr, UnixDatagram, UnixListener, UnixStream};
+use runtime::net::unix::{UnixDatagram, UnixListener, UnixStream};
 use runtime::thread::Cancelled;
 use runtime::time::timeout;
 use runtime::{sleep, spawn};
@@ -292,7 +292,7 @@ fn abstract_names() {
         let addr = |what: &str| {
             let name =
                 format!("runtime test {what} {} {:?}", std::process::id(), runtime::thread::current().id());
-            SocketAddr::from_abstract_name(name).unwrap()
+            runtime::net::unix::SocketAddr::from_abstract_name(name).unwrap()
         };
         let stream = addr("stream");
         let listener = UnixListener::bind_addr(&stream).unwrap();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use runtime::net::{TcpListener, TcpStream};
 use runtime::{Builder, Handle, spawn, thread};
-use tests::{Drops, Watchdog, child, runtime, system, wait_until, with, with_built};
+use tests::{Drops, Watchdog, runtime, wait_until, with, with_built};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -305,10 +305,10 @@ struct Belongings {
 impl Belongings {
     fn now() -> Belongings {
         Belongings {
-            threads: system::threads(),
-            descriptors: system::descriptors(),
-            mappings: system::mappings(),
-            resident_bytes: system::resident_bytes(),
+            threads: tests::system::threads(),
+            descriptors: tests::system::descriptors(),
+            mappings: tests::system::mappings(),
+            resident_bytes: tests::system::resident_bytes(),
         }
     }
 }
@@ -319,7 +319,7 @@ impl Belongings {
 fn a_thousand_runtimes_leave_nothing_behind() {
     // Starting and ending thousands of OS threads takes minutes on a busy machine.
     let patient = || tests::Watchdog::after(Duration::from_secs(600));
-    child::passes_under(patient, "a_thousand_runtimes_leave_nothing_behind", "", || {
+    tests::child::passes_under(patient, "a_thousand_runtimes_leave_nothing_behind", "", || {
         let rounds = |n: usize| {
             for i in 0..n / 4 {
                 work(&runtime(1 + i % 3));
@@ -344,7 +344,7 @@ fn a_thousand_runtimes_leave_nothing_behind() {
 #[test]
 #[cfg(target_os = "linux")]
 fn os_threads_have_ended_when_the_drop_returns() {
-    child::passes("os_threads_have_ended_when_the_drop_returns", "", || {
+    tests::child::passes("os_threads_have_ended_when_the_drop_returns", "", || {
         for i in 0..100 {
             let runtime = Builder::new().procs(1 + i % 8).thread_name("leaves").build().unwrap();
             runtime.block_on(|| {
@@ -353,7 +353,7 @@ fn os_threads_have_ended_when_the_drop_returns() {
                 threads.into_iter().for_each(|thread| thread.join().unwrap());
             });
             drop(runtime);
-            assert_eq!(system::threads_named("leaves"), Vec::<String>::new());
+            assert_eq!(tests::system::threads_named("leaves"), Vec::<String>::new());
         }
     });
 }

@@ -9,7 +9,7 @@ use runtime::net::{TcpListener, TcpStream};
 use runtime::thread::{Cancelled, PinGuard, park, park_timeout, pin};
 use runtime::time::{sleep_async, timeout};
 use runtime::{Builder, JoinHandle, scope, spawn};
-use tests::{Drops, Random, everywhere, on, on_each, os_thread, spin, system, wait_until, with, with_built};
+use tests::{Drops, Random, everywhere, on, on_each, os_thread, spin, wait_until, with, with_built};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const MILLI: Duration = Duration::from_millis(1);
@@ -260,7 +260,7 @@ fn a_hundred_pinned_green_threads() {
         });
     }
     #[cfg(target_os = "linux")]
-    tests::wait_until("the OS threads have ended with their runtimes", || system::threads() < 100);
+    tests::wait_until("the OS threads have ended with their runtimes", || tests::system::threads() < 100);
 }
 
 #[test]
