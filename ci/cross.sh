@@ -35,3 +35,13 @@ if [[ "${targets[*]}" = *aarch64-unknown-linux-gnu* ]]; then
     cargo check --quiet -p monochrome --features interpose --target aarch64-unknown-linux-gnu
     echo "aarch64-unknown-linux-gnu: compiles with the feature interpose"
 fi
+# The tests too, without warnings, where the system has what they use. Left out: examples and benches, of which dependencies need a C compiler
+# for these systems; Windows, where tests use what the runtime does not have there.
+others=()
+for target in x86_64-apple-darwin x86_64-unknown-freebsd; do
+    [[ "${targets[*]}" != *$target* ]] || others+=(--target "$target")
+done
+if [ ${#others[@]} != 0 ]; then
+    cargo check --quiet --all-targets "${others[@]}" -p tests -p monochrome-sched -p monochrome-netpoll -p monochrome-sysmon -p monochrome-timers
+    echo "${others[*]}: the tests compile"
+fi

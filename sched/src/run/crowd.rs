@@ -329,11 +329,14 @@ impl Sched {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(target_os = "linux")]
     use std::time::Instant;
 
     use super::*;
     use crate::p::lease::State as Look;
+    #[cfg(target_os = "linux")]
     use crate::run::threads::tests::{scheduler, spawn_in};
+    #[cfg(target_os = "linux")]
     use crate::wait::queue::Lock;
 
     /// The hog enters the runtime after it was asked to pause, and before the signal comes. A later signal,

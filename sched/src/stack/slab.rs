@@ -206,7 +206,6 @@ mod tests {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     use std::fs;
     use std::io::ErrorKind;
-    use std::ptr::with_exposed_provenance;
     use std::thread;
 
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -231,9 +230,10 @@ mod tests {
         unsafe { with_exposed_provenance_mut::<u8>(address).write_volatile(1) }
     }
 
+    #[cfg(any(target_os = "linux", target_os = "android"))]
     fn read(address: usize) -> u8 {
         // SAFETY: tests read only from stacks that they own.
-        unsafe { with_exposed_provenance::<u8>(address).read_volatile() }
+        unsafe { std::ptr::with_exposed_provenance::<u8>(address).read_volatile() }
     }
 
     /// Returns `true` if a process that touches this address dies.
@@ -256,6 +256,7 @@ mod tests {
         libc::WIFSIGNALED(status) && [libc::SIGSEGV, libc::SIGBUS].contains(&libc::WTERMSIG(status))
     }
 
+    #[cfg(any(target_os = "linux", target_os = "android"))]
     fn resident_pages(range: Range<usize>) -> usize {
         let mut pages = vec![0u8; range.len() / sys::page_size()];
         let start = with_exposed_provenance_mut(range.start);
