@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests the optional features, all in one build: a feature alone changes no program. Needs cargo-nextest. Usage: ci/features.sh [--optimised]
+# Tests the optional features, all in one build, because a feature alone changes no result of a program. Needs cargo-nextest. Usage: ci/features.sh [--optimised]
 #   --optimised  runs long explorations of simulations instead, and the debuggers on an optimised program with 100,000 green threads
 set -euo pipefail
 cd "$(dirname "$0")/.."

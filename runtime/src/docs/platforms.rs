@@ -18,8 +18,9 @@
 //! # What a sandbox or an older kernel refuses
 //!
 //! The runtime needs few calls of Linux. It works without the others, whether they fail with `ENOSYS`, as in
-//! an older kernel, or with `EPERM`, as in a container. A test runs a program of all the basics without each
-//! of them (`tests/tests/system/refused.rs`), on Linux 6.18.
+//! an older kernel, or with `EPERM`, as in a container. Tests run a program of all the basics without these
+//! calls (`tests/tests/system/refused.rs`), on Linux 6.18, and check its results. What a refusal costs is
+//! known from the code, not measured.
 //!
 #![doc = include_str!("platforms_refused.md")]
 //!

@@ -146,7 +146,8 @@
 //!   green thread has values of its own, and its destructors run before a join returns.
 //!
 //! These are libc's, and hold the OS thread: robust mutexes, mutexes with priority inheritance or a ceiling,
-//! read-write locks that prefer writers, semaphores of `sem_open`, and what processes share.
+//! read-write locks that prefer writers, semaphores of `sem_open`, and what processes share. A robust mutex
+//! does not notice that a green thread has ended with it: the OS thread lives on.
 //!
 //! ## Waits of libc
 //!

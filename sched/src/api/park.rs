@@ -317,8 +317,8 @@ impl From<Elapsed> for std::io::Error {
 /// Code in `f` that does not park is not interrupted. Effects that `f` has completed stay.
 pub fn timeout<T>(time: std::time::Duration, f: impl FnOnce() -> T) -> Option<T> {
     let mine = clock::after(time);
-    let me_before = me();
-    let deadline = &me_before.rare_or_new().deadline;
+    let caller = me();
+    let deadline = &caller.rare_or_new().deadline;
     let outer = deadline.replace(deadline.get().min(mine));
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f));
     me().rare_or_new().deadline.set(outer);
