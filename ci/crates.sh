@@ -6,22 +6,22 @@
 # `benches/std-threads` run in small sizes. The tests of `runtime/preload` run programs of Debian's packages with green threads.
 # The package `programs` has larger examples, whose tests run them with PostgreSQL and Redis.
 # The soak of `interpose` performs random operations of std on green threads, for SOAK_SECONDS (default 24).
-# LOAD_SECONDS is the duration of each load by wrk, h2load and tonic (default 1; there are eleven of them).
+# LOAD_SECONDS is the duration of each load by wrk, h2load and tonic (default 1; there are eleven of them). Needs cargo-nextest.
 # Usage: ci/crates.sh [--build]   (--build builds the tests only)
 set -euo pipefail
 cd "$(dirname "$0")/../tests/crates"
-# The programs have the same features of the runtime as the crates. `interpose` is built alone.
+# The programs have the same features of the runtime as the crates. `interpose` is built alone, and so is what has threads.
+calls=('-p crates -p locals -p programs' '-p interpose' '-p threads -p std-threads -p monochrome-preload')
 if [ "${1:-}" = --build ]; then
-    cargo test --locked --no-run -p crates -p locals -p programs
-    cargo test --locked --no-run -p interpose
-    cargo test --locked --no-run -p threads -p std-threads -p monochrome-preload
+    # shellcheck disable=SC2086  # Each word is an argument.
+    for call in "${calls[@]}"; do cargo test --locked --no-run $call; done
     cargo build --locked --lib -p monochrome-preload
     exit
 fi
 [ $# = 0 ] || { echo "usage: ci/crates.sh [--build]" >&2; exit 2; }
-cargo test --locked -p crates -p locals -p programs
-cargo test --locked -p interpose
-cargo test --locked -p threads -p std-threads -p monochrome-preload
+# Most tests wait for servers and clients.
+# shellcheck disable=SC2086
+for call in "${calls[@]}"; do cargo nextest run --locked --test-threads $((3 * $(nproc))) $call; done
 # The calls above have built these. `cargo run` would choose other features for their dependencies.
 built=${CARGO_TARGET_DIR:-target}/debug
 "$built/examples/web"

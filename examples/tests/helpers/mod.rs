@@ -65,7 +65,7 @@ pub(crate) fn is_installed(program: &str) -> bool {
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
-/// The features of this test program. An example with the same features needs no other build of the runtime.
+/// The features of this test program.
 const OWN_FEATURES: [(&str, bool); 4] = [
     ("debug", cfg!(feature = "debug")),
     ("hyper", cfg!(feature = "hyper")),
@@ -73,8 +73,10 @@ const OWN_FEATURES: [(&str, bool); 4] = [
     ("tracing", cfg!(feature = "tracing")),
 ];
 
-/// Builds an example with the features of this test program, so that the test does not run an old build. With
-/// `EXAMPLES_BUILT=true` all examples have just been built by the caller. Returns the path of the program.
+/// Builds an example with the features of this test program, so that the test does not run an old build.
+/// The features of the dependencies are those of the whole workspace. After `cargo test --workspace`,
+/// nothing is left to build. With `EXAMPLES_BUILT=true` all examples have just been built by the caller.
+/// Returns the path of the program.
 pub(crate) fn build(example: &str) -> PathBuf {
     let directory = std::env::current_exe().expect("this test").with_file_name("..");
     if std::env::var("EXAMPLES_BUILT").is_ok_and(|built| built == "true") {
@@ -82,9 +84,9 @@ pub(crate) fn build(example: &str) -> PathBuf {
     }
     let release = directory.components().any(|part| part.as_os_str() == "release");
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "-p", "examples", "--example", example]);
+    cargo.args(["build", "--quiet", "--workspace", "--example", example]);
     let own = OWN_FEATURES.iter().filter_map(|(feature, is_on)| is_on.then_some(feature));
-    cargo.args(own.flat_map(|feature| ["--features", feature]));
+    cargo.args(own.flat_map(|feature| ["--features".to_string(), format!("examples/{feature}")]));
     let built = cargo.args(release.then_some("--release")).status().expect("cargo");
     assert!(built.success(), "{example} is not built");
     directory.join("examples").join(example)

@@ -10,7 +10,7 @@ use sched::foreign::End;
 use timers::clock;
 
 use super::process::{self, blocking};
-use super::raw::call;
+use super::raw::{call, repeat_interrupted};
 use super::wait::{of_interruption, wait};
 use super::{error, finish};
 
@@ -96,8 +96,12 @@ fn left(until: u64) -> Option<Duration> {
 unsafe fn poll_for(fds: *mut pollfd, count: nfds_t, time: Option<Duration>) -> isize {
     // SAFETY: the caller's arguments.
     let system = |time| unsafe { system(fds, count, time, None) };
-    if time == Some(Duration::ZERO) || !sched::foreign::is_user_code() {
+    if !sched::foreign::is_user_code() {
         return system(time);
+    }
+    let look = || repeat_interrupted(|| system(Some(Duration::ZERO)));
+    if time == Some(Duration::ZERO) {
+        return look();
     }
     let until = time.map_or(clock::NEVER, clock::after);
     let interests = || {
@@ -108,7 +112,7 @@ unsafe fn poll_for(fds: *mut pollfd, count: nfds_t, time: Option<Duration>) -> i
         };
         fds.iter().filter(|look| look.fd >= 0).map(|look| (look.fd, epoll_events(look.events))).collect()
     };
-    look_and_wait(until, || system(Some(Duration::ZERO)), interests, || system(left(until)))
+    look_and_wait(until, look, interests, || system(left(until)))
 }
 
 /// Looks by `look` until it finds something, and parks in between until one of `interests` is ready, or until
@@ -193,8 +197,11 @@ pub unsafe extern "C" fn select(
     };
     let until = limit.map_or(clock::NEVER, clock::after);
     let block = || look(left(until).map(timespec_of).as_mut().map_or(ptr::null_mut(), ptr::from_mut));
-    let result = if limit == Some(Duration::ZERO) || !sched::foreign::is_user_code() {
+    let result = if !sched::foreign::is_user_code() {
         block()
+    } else if limit == Some(Duration::ZERO) {
+        // The kernel leaves the sets as they are when it returns an error.
+        repeat_interrupted(|| look(&mut { NO_TIME }))
     } else {
         // SAFETY: the caller's sets.
         unsafe { select_parking(count, sets, until, look, block) }
@@ -236,7 +243,7 @@ unsafe fn select_parking(
     };
     let look_anew = || {
         restore();
-        look(&mut { NO_TIME })
+        repeat_interrupted(|| look(&mut { NO_TIME }))
     };
     let block = || {
         restore();

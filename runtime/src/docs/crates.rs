@@ -21,25 +21,25 @@
 //!
 //! | crate | use | OS threads | test |
 //! | --- | --- | --- | --- |
-//! | ureq | `interpose`; as it is. With a time-out for look-ups or for the whole request, ureq starts an OS thread for each look-up | none; as it is, one for each request | `tests/crates/interpose/tests/http.rs` |
-//! | curl (libcurl) | `interpose`; as it is. For the look-up of a name, libcurl starts an OS thread of its own | none; as it is, one for each transfer | `tests/crates/interpose/tests/http.rs` |
+//! | ureq | `interpose`; as it is. With a time-out for look-ups or for the whole request, ureq starts an OS thread for each look-up | none; as it is, one for each request | `tests/crates/interpose/tests/blocking/http.rs` |
+//! | curl (libcurl) | `interpose`; as it is. For the look-up of a name, libcurl starts an OS thread of its own | none; as it is, one for each transfer | `tests/crates/interpose/tests/blocking/http.rs` |
 //! | reqwest | `tokio` (its `blocking` module starts OS threads of its own) | the reactor | `tests/crates/tests/axum.rs` |
 //! | hyper | feature `hyper`, over a stream; or `tokio` | none | `tests/crates/tests/hyper.rs`, `examples/hyper.rs` |
 //! | axum | `tokio`; handlers may park | the reactor | `tests/crates/tests/axum.rs` |
 //! | tonic | `tokio`; handlers may park | the reactor | `tests/crates/tests/tonic.rs` |
 //! | tungstenite | over a stream | none | `tests/crates/tests/streams.rs`, `examples/websocket.rs` |
-//! | lettre | its SMTP transport with `interpose`, or as it is; its tokio transport with `tokio` | none with `interpose`; as it is, one for each mail; the reactor | `tests/crates/interpose/tests/mail_and_tls.rs`, `tests/crates/tests/lettre.rs` |
+//! | lettre | its SMTP transport with `interpose`, or as it is; its tokio transport with `tokio` | none with `interpose`; as it is, one for each mail; the reactor | `tests/crates/interpose/tests/blocking/mail_and_tls.rs`, `tests/crates/tests/lettre.rs` |
 //!
 //! # Databases
 //!
 //! | crate | use | OS threads | test |
 //! | --- | --- | --- | --- |
-//! | redis | its client with `interpose`, or as it is; or the protocol, which is small, over a stream | none; as it is, one for each command that runs | `tests/crates/interpose/tests/redis.rs`, `examples/redis.rs` |
+//! | redis | its client with `interpose`, or as it is; or the protocol, which is small, over a stream | none; as it is, one for each command that runs | `tests/crates/interpose/tests/blocking/redis.rs`, `examples/redis.rs` |
 //! | postgres | as it is, or in [`blocking`](crate::blocking): each client drives a tokio reactor of its own, which blocks in `epoll_wait`. It answers [as many short queries](#short-queries-that-block) as on OS threads. With `interpose` the call gives up its P at once | one for each query that runs | `tests/crates/tests/databases.rs`, `tests/crates/examples/postgres_pool.rs` |
 //! | tokio-postgres | `tokio` | the reactor | `tests/crates/tests/databases.rs` |
 //! | sqlx | `tokio` | the reactor; for SQLite one more for each connection, sqlx's own | `tests/crates/tests/sqlx.rs` |
-//! | mysql | `interpose`; as it is | none; as it is, one for each query that runs | `tests/crates/interpose/tests/mysql.rs` |
-//! | diesel, pq-sys (libpq) | `interpose`, also with TLS; as it is. For SQLite as rusqlite | none; as it is, one for each query that runs | `tests/crates/interpose/tests/postgres.rs` |
+//! | mysql | `interpose`; as it is | none; as it is, one for each query that runs | `tests/crates/interpose/tests/blocking/mysql.rs` |
+//! | diesel, pq-sys (libpq) | `interpose`, also with TLS; as it is. For SQLite as rusqlite | none; as it is, one for each query that runs | `tests/crates/interpose/tests/blocking/postgres.rs` |
 //! | rusqlite | in [`blocking`](crate::blocking): SQLite reads files | one for each query that runs | `tests/crates/tests/databases.rs` |
 //! | r2d2 | `Pool::get` in [`blocking`](crate::blocking), with as many permits of a [`Semaphore`](crate::sync::Semaphore) as there are connections: green threads then wait for a permit, and park. (`Pool::get` waits in a lock that does not park.) Connections in a [`channel`](crate::channel) are a pool, too, and the [faster one](#short-queries-that-block) | three for each pool, r2d2's own; without the semaphore, one for each green thread that waits for a connection | `tests/crates/tests/databases.rs` |
 //!
@@ -96,7 +96,7 @@
 //! | crate | use | OS threads | test |
 //! | --- | --- | --- | --- |
 //! | rustls | over a stream (`rustls::StreamOwned`) | none | `examples/tls.rs`, `examples/tests/clients.rs` |
-//! | native-tls | over a std stream with `interpose`. Over a stream of [`net`](crate::net) it parks inside OpenSSL's frames, and C keeps addresses of thread-locals: [pin](crate::thread::pin) that green thread | none with `interpose`; pinned, one for each connection | `tests/crates/interpose/tests/mail_and_tls.rs`; pinned: `tests/crates/tests/streams.rs` |
+//! | native-tls | over a std stream with `interpose`. Over a stream of [`net`](crate::net) it parks inside OpenSSL's frames, and C keeps addresses of thread-locals: [pin](crate::thread::pin) that green thread | none with `interpose`; pinned, one for each connection | `tests/crates/interpose/tests/blocking/mail_and_tls.rs`; pinned: `tests/crates/tests/streams.rs` |
 //!
 //! # Logging, parallel computation
 //!

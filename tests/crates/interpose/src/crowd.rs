@@ -21,25 +21,13 @@ const RESCUES: usize = 40;
 /// The ids of the OS threads that libtest has started for tests.
 static TESTS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
-/// The turn of one test. Tests in one process take turns, because each test counts the OS threads of the
-/// process.
-#[derive(Debug)]
-pub struct Turn {
-    _watchdog: Watchdog,
-    _turn: MutexGuard<'static, ()>,
-}
-
-impl Turn {
-    /// Waits until no other test has the turn. From then on the test must end within two minutes: less than
-    /// its clients would take if each waited for the one before.
-    #[must_use]
-    pub fn take() -> Turn {
-        static TURNS: Mutex<()> = Mutex::new(());
-        lock(&TESTS).push(this_thread());
-        let turn = lock(&TURNS);
-        raise_limit_of_descriptors();
-        Turn { _watchdog: Watchdog::within(Duration::from_secs(120)), _turn: turn }
-    }
+/// To be called first by a test that counts OS threads. The test must then end within two minutes: less
+/// than its clients would take if each waited for the one before.
+#[must_use]
+pub fn watch() -> Watchdog {
+    lock(&TESTS).push(this_thread());
+    raise_limit_of_descriptors();
+    Watchdog::within(Duration::from_secs(120))
 }
 
 /// Runs the first clients (0, 1, ..) on plain OS threads, and then `count` clients at once on green threads.

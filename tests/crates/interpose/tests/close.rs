@@ -1,21 +1,17 @@
-//! Closing a descriptor for which green threads wait. (Other tests must not use the numbers again
-//! meanwhile: this test file is a process of its own, and its tests take turns.)
+//! Closing a descriptor for which green threads wait. (Another test must not use the
+//! numbers at the same time, and keeps none of its own open here: this file is a program of its own.)
 
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-
-use std::sync::Mutex;
 
 use interpose::servers::Watchdog;
 use interpose::{c_receive, close_by_vfork, close_descriptors, wait_by_vfork};
 
 runtime::interpose!();
 
-static TURN: Mutex<()> = Mutex::new(());
-
 #[test]
 fn closing_a_descriptor_ends_the_waits_for_it() {
-    let (_turn, _dog) = (TURN.lock().unwrap(), Watchdog::new());
+    let _dog = Watchdog::new();
     for _ in 0..200 {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let fd = ours.as_raw_fd();
@@ -35,7 +31,7 @@ fn closing_a_descriptor_ends_the_waits_for_it() {
 /// `close_range` and `closefrom` close more than one descriptor.
 #[test]
 fn closing_many_descriptors_ends_the_waits_for_them() {
-    let (_turn, _dog) = (TURN.lock().unwrap(), Watchdog::new());
+    let _dog = Watchdog::new();
     for from in [false, true] {
         // Above all other descriptors of this process.
         let first = if from { 700 } else { 600 };
@@ -57,7 +53,7 @@ fn closing_many_descriptors_ends_the_waits_for_them() {
 
 #[test]
 fn a_number_that_is_used_again_wakes_its_new_waiters() {
-    let (_turn, _dog) = (TURN.lock().unwrap(), Watchdog::new());
+    let _dog = Watchdog::new();
     runtime::block_on(|| {
         let mut last = -1;
         for round in 0..200u8 {
@@ -81,7 +77,7 @@ fn a_number_that_is_used_again_wakes_its_new_waiters() {
 /// A child of `vfork` has the memory of its parent, but descriptors of its own.
 #[test]
 fn a_close_by_a_child_of_vfork_ends_no_wait() {
-    let (_turn, _dog) = (TURN.lock().unwrap(), Watchdog::new());
+    let _dog = Watchdog::new();
     for green in [false, true] {
         for _ in 0..50 {
             let (pair, second) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
@@ -105,7 +101,7 @@ fn a_close_by_a_child_of_vfork_ends_no_wait() {
 /// threads.
 #[test]
 fn a_child_of_vfork_waits_in_the_kernel() {
-    let (_turn, _dog) = (TURN.lock().unwrap(), Watchdog::new());
+    let _dog = Watchdog::new();
     for round in 0..20u8 {
         let runtime = runtime::Builder::new().procs(1).build().unwrap();
         let (ours, theirs) = UnixStream::pair().unwrap();

@@ -34,9 +34,12 @@ fn run(example: &str, args: &[&str], postgres: &Postgres, redis: Option<&Redis>)
     Program { process, addr, _output: output }
 }
 
+/// Builds the example together with the packages that `ci/crates.sh` tests in one call: after it, nothing
+/// is left to build.
 fn command(example: &str) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
-    let built = cargo.args(["build", "--quiet", "-p", "programs", "--example", example]).status().unwrap();
+    cargo.args(["build", "--quiet", "-p", "crates", "-p", "locals", "-p", "programs", "--example", example]);
+    let built = cargo.status().unwrap();
     assert!(built.success());
     Command::new(std::env::current_exe().unwrap().with_file_name("..").join("examples").join(example))
 }

@@ -1,14 +1,12 @@
 //! Unchanged blocking HTTP clients (ureq, libcurl by the crate curl), many at a time on green threads: no OS
 //! thread for each.
 
-use interpose::crowd::{self, Turn};
+use interpose::crowd;
 use interpose::slow::SlowServer;
-
-runtime::interpose!();
 
 #[test]
 fn ureq_fetches_4000_urls_at_once() {
-    let _turn = Turn::take();
+    let _dog = crowd::watch();
     let server = SlowServer::start(env!("CARGO_BIN_EXE_slow_server"), &["200", "http"]);
     let port = server.port;
     let results = crowd::run("ureq", 4000, move |i| {
@@ -20,7 +18,7 @@ fn ureq_fetches_4000_urls_at_once() {
 
 #[test]
 fn libcurl_fetches_500_urls_at_once() {
-    let _turn = Turn::take();
+    let _dog = crowd::watch();
     let server = SlowServer::start(env!("CARGO_BIN_EXE_slow_server"), &["500", "http"]);
     let port = server.port;
     curl::init();

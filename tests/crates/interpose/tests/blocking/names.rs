@@ -6,9 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use interpose::crowd::Turn;
-
-runtime::interpose!();
+use interpose::crowd;
 
 /// Looks `host` up. Returns the result of `getaddrinfo`, and `errno` if it matters.
 fn look_up(host: &CStr, service: &CStr) -> (c_int, Option<c_int>) {
@@ -35,7 +33,7 @@ fn make_fifo(name: &str) -> PathBuf {
 
 #[test]
 fn addresses_take_no_os_threads() {
-    let _turn = Turn::take();
+    let _dog = crowd::watch();
     let hand_offs = || runtime::metrics::snapshot().hand_offs;
     let before = hand_offs();
     // glibc has locks of its own, so a busy machine may rescue some of these. That is not counted here.
@@ -49,7 +47,7 @@ fn addresses_take_no_os_threads() {
 #[test]
 fn look_ups_use_no_more_os_threads_than_allowed() {
     const LOOK_UPS: usize = 500;
-    let _turn = Turn::take();
+    let _dog = crowd::watch();
     let runtime = runtime::Builder::new().blocking_threads(2).build().unwrap();
     let metrics = || runtime.handle().metrics();
     let fifo = make_fifo("places");
@@ -75,7 +73,7 @@ fn look_ups_use_no_more_os_threads_than_allowed() {
 
 #[test]
 fn a_wait_in_line_can_be_cancelled_and_timed_out() {
-    let _turn = Turn::take();
+    let _dog = crowd::watch();
     let runtime = runtime::Builder::new().procs(1).blocking_threads(1).build().unwrap();
     // The runtime's own look-up has a place, and libc's inside of it needs none.
     runtime.spawn(|| runtime::net::lookup_host("localhost:80").unwrap()).join().unwrap();

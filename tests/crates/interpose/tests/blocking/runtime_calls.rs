@@ -4,24 +4,19 @@
 use std::hint::black_box;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use interpose::servers::Watchdog;
 use sched::std_word::with_table_locked;
 
-runtime::interpose!();
-
 const MILLI: Duration = Duration::from_millis(1);
 
 /// The table is locked by one test at a time.
-static TURN: Mutex<()> = Mutex::new(());
-
 /// A wake-up of an M is a system call. By the hook of `syscall` it would take a lock of the table of futexes.
 #[test]
 fn ms_are_woken_while_the_table_of_futexes_is_locked() {
-    let (_turn, _dog) = (TURN.lock().unwrap(), Watchdog::new());
+    let _dog = Watchdog::new();
     let runtime = runtime::Builder::new().procs(2).build().unwrap();
     static RAN: AtomicU32 = AtomicU32::new(0);
     for round in 1..=50 {
@@ -70,7 +65,7 @@ fn dump() -> String {
 fn the_signal_of_the_runtime_interrupts_code_that_has_the_table_locked() {
     static OVER: AtomicBool = AtomicBool::new(false);
     static LOCKED: AtomicBool = AtomicBool::new(false);
-    let (_turn, _dog) = (TURN.lock().unwrap(), Watchdog::new());
+    let _dog = Watchdog::new();
     let runtime = runtime::Builder::new().procs(2).build().unwrap();
     for _ in 0..3 {
         OVER.store(false, SeqCst);
@@ -120,10 +115,12 @@ fn the_report_of_a_stack_overflow_parks_nothing() {
         });
         unreachable!("the process has ended");
     }
-    let (_turn, _dog) = (TURN.lock().unwrap(), Watchdog::new());
+    let _dog = Watchdog::new();
     for _ in 0..5 {
         let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "the_report_of_a_stack_overflow_parks_nothing", "--nocapture"]).env(CASE, "1");
+        child
+            .args(["--exact", "runtime_calls::the_report_of_a_stack_overflow_parks_nothing", "--nocapture"])
+            .env(CASE, "1");
         let output = child.output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_ne!(

@@ -1,25 +1,17 @@
-//! std's locks on green threads: their waits park. (These tests count OS threads, so they take turns.)
+//! std's locks on green threads: their waits park. (These tests count OS threads.)
 
 use std::ffi::{c_int, c_long};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError, RwLock, mpsc};
+use std::sync::{Arc, Barrier, Condvar, Mutex, Once, OnceLock, RwLock, mpsc};
 use std::time::{Duration, Instant};
 
 use interpose::servers::Watchdog;
 use runtime::{Migration, Runtime};
 
-runtime::interpose!();
-
 /// Far more than any wait of these tests needs: a wake-up was lost.
 const LOST: Duration = Duration::from_secs(60);
-
-static TURN: Mutex<()> = Mutex::new(());
-
-fn turn() -> (MutexGuard<'static, ()>, Watchdog) {
-    (TURN.lock().unwrap_or_else(PoisonError::into_inner), Watchdog::new())
-}
 
 fn os_threads() -> usize {
     std::fs::read_dir("/proc/self/task").expect("/proc").count()
@@ -72,7 +64,7 @@ fn join<T>(threads: Vec<runtime::thread::JoinHandle<T>>) -> Vec<T> {
 
 #[test]
 fn a_connection_under_a_mutex_takes_no_os_thread_for_each() {
-    let _turn = turn();
+    let _dog = Watchdog::new();
     on_all_runtimes(|runtime, procs| {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let server = std::thread::spawn(move || {
@@ -131,7 +123,7 @@ impl PingPong {
 #[test]
 fn no_wake_up_is_lost_between_a_green_thread_and_an_os_thread() {
     const TURNS: u32 = 40_000;
-    let _turn = turn();
+    let _dog = Watchdog::new();
     on_all_runtimes(|runtime, _| {
         let game = Arc::new(PingPong::default());
         let (green, plain) = (game.clone(), game.clone());
@@ -145,7 +137,7 @@ fn no_wake_up_is_lost_between_a_green_thread_and_an_os_thread() {
 
 #[test]
 fn no_wake_up_is_lost_between_green_threads() {
-    let _turn = turn();
+    let _dog = Watchdog::new();
     on_all_runtimes(|runtime, _| {
         let pairs: Vec<_> = (0..20).map(|_| Arc::new(PingPong::default())).collect();
         let players = pairs.iter().flat_map(|game| [(game.clone(), 0), (game.clone(), 1)]);
@@ -181,7 +173,7 @@ fn locks_exclude_green_threads_and_os_threads() {
             }
         }
     }
-    let _turn = turn();
+    let _dog = Watchdog::new();
     on_all_runtimes(|runtime, _| {
         let locks = Arc::new(Locks::default());
         let nap = || std::thread::sleep(Duration::from_micros(20));
@@ -204,7 +196,7 @@ fn locks_exclude_green_threads_and_os_threads() {
 #[test]
 fn a_once_and_a_barrier_wait_for_all() {
     const THREADS: usize = 40;
-    let _turn = turn();
+    let _dog = Watchdog::new();
     on_all_runtimes(|runtime, procs| {
         let (before, peak) = (os_threads() - 1, Peak::new());
         let shared = Arc::new((Once::new(), OnceLock::new(), Barrier::new(THREADS + 1), AtomicUsize::new(0)));
@@ -247,7 +239,7 @@ fn channels_of_std_carry_messages_between_green_and_plain_threads() {
         assert_eq!(sum, SENDERS * (EACH * (EACH + 1) / 2));
         assert!(receiver.recv().is_err(), "all senders have ended");
     }
-    let _turn = turn();
+    let _dog = Watchdog::new();
     on_all_runtimes(|runtime, _| {
         let (sender, receiver) = mpsc::sync_channel(4);
         let green = (0..SENDERS).map(|_| sender.clone()).map(|sender| runtime.spawn(move || send(sender)));
@@ -268,7 +260,7 @@ fn channels_of_std_carry_messages_between_green_and_plain_threads() {
 /// The receivers block, or hold, the OS threads to which the senders must return.
 #[test]
 fn a_sender_that_must_return_to_the_os_thread_of_a_receiver_does() {
-    let _turn = turn();
+    let _dog = Watchdog::new();
     on_all_runtimes(|runtime, procs| {
         let pairs: Vec<_> = (0..3 * procs).map(|_| UnixStream::pair().unwrap()).collect();
         let (mut writers, mut receivers, mut senders) = (Vec::new(), Vec::new(), Vec::new());
@@ -300,7 +292,7 @@ fn a_sender_that_must_return_to_the_os_thread_of_a_receiver_does() {
 
 #[test]
 fn park_and_unpark_of_std() {
-    let _turn = turn();
+    let _dog = Watchdog::new();
     on_all_runtimes(|runtime, _| {
         let parked = (0..4).map(|_| {
             let (tell, told) = mpsc::channel();
@@ -343,7 +335,7 @@ fn park_and_unpark_of_std() {
 
 #[test]
 fn a_wait_with_a_time_ends_when_it_is_up() {
-    let _turn = turn();
+    let _dog = Watchdog::new();
     on_all_runtimes(|runtime, _| {
         let green = (0..20).map(|i| {
             runtime.spawn(move || {
@@ -412,14 +404,14 @@ fn results_are_those_of_the_kernel() {
             assert_eq!(libc::syscall(libc::SYS_munmap, page, 4096usize), 0);
         }
     }
-    let _turn = turn();
+    let _dog = Watchdog::new();
     check();
     on_all_runtimes(|runtime, _| join((0..4).map(|_| runtime.spawn(check)).collect()).clear());
 }
 
 #[test]
 fn a_wake_counts_green_threads_and_os_threads() {
-    let _turn = turn();
+    let _dog = Watchdog::new();
     on_all_runtimes(|runtime, _| {
         for turn in [0, 1] {
             let word = Arc::new(AtomicU32::new(0));
@@ -453,7 +445,7 @@ fn a_wake_counts_green_threads_and_os_threads() {
 
 #[test]
 fn a_cancelled_green_thread_waits_for_its_lock_first() {
-    let _turn = turn();
+    let _dog = Watchdog::new();
     on_all_runtimes(|runtime, _| {
         let mutex = Arc::new(Mutex::new(0));
         let held = mutex.lock().unwrap();

@@ -9,8 +9,6 @@ use std::time::{Duration, Instant};
 
 use interpose::servers::Watchdog;
 
-runtime::interpose!();
-
 /// Returns an epoll instance that waits for bytes of `stream`.
 fn instance(stream: &UnixStream) -> OwnedFd {
     let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 17 };

@@ -9,8 +9,6 @@ use interpose::servers::Watchdog;
 use runtime::thread::JoinHandle;
 use runtime::{Migration, Runtime};
 
-runtime::interpose!();
-
 /// Far more than any wait of these tests needs: a wake-up was lost.
 const LOST: Duration = Duration::from_secs(60);
 

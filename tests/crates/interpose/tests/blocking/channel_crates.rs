@@ -5,11 +5,9 @@ use std::sync::{Arc, Barrier, Condvar, Mutex, mpsc};
 use std::time::Duration;
 
 use crossbeam_channel::{after, bounded, never, select, tick, unbounded};
-use interpose::crowd::{Peak, Turn, procs};
+use interpose::crowd::{self, Peak, procs};
 use runtime::thread::JoinHandle;
 use runtime::{Migration, Runtime};
-
-runtime::interpose!();
 
 /// Far more than any wait of these tests needs: a wake-up was lost.
 const LOST: Duration = Duration::from_secs(60);
@@ -108,7 +106,7 @@ fn ask(server: Option<&Runtime>, client: Option<&Runtime>, channel: Channel, roo
 
 #[test]
 fn green_threads_and_os_threads_ask_each_other() {
-    let _turn = Turn::take();
+    let _dog = crowd::watch();
     on_all_runtimes(|runtime| {
         for channel in CHANNELS {
             for room in [0, 1, 100] {
@@ -125,7 +123,7 @@ fn green_threads_and_os_threads_ask_each_other() {
 #[test]
 fn a_queue_of_crossbeam_is_shared_by_green_threads_and_os_threads() {
     const EACH: u64 = 300;
-    let _turn = Turn::take();
+    let _dog = crowd::watch();
     on_all_runtimes(|runtime| {
         let (sender, receiver) = bounded(3);
         let kinds = || (0..8).map(|i| (i % 2 == 0).then_some(runtime));
@@ -152,7 +150,7 @@ fn a_queue_of_crossbeam_is_shared_by_green_threads_and_os_threads() {
 fn a_select_of_crossbeam_serves_green_threads() {
     const CLIENTS: u64 = 6;
     const EACH: u64 = 50;
-    let _turn = Turn::take();
+    let _dog = crowd::watch();
     on_all_runtimes(|runtime| {
         let ((odd, from_odd), (even, from_even)) = (bounded(0), unbounded());
         let (done, is_done) = bounded::<()>(0);
@@ -191,7 +189,7 @@ fn a_select_of_crossbeam_serves_green_threads() {
 #[test]
 fn waits_in_channels_take_an_os_thread_each() {
     const WAITING: usize = 100;
-    let _turn = Turn::take();
+    let _dog = crowd::watch();
     let spare = procs() + 6;
     // Green threads with thread-locals of their own take none (`own_locals.rs`).
     let runtime = runtime::Builder::new().thread_locals(runtime::ThreadLocals::OfOsThread).build().unwrap();
@@ -221,7 +219,7 @@ fn waits_in_channels_take_an_os_thread_each() {
 fn locks_between_green_threads_and_os_threads_take_no_os_threads() {
     const GREEN: usize = 500;
     const OS: usize = 10;
-    let _turn = Turn::take();
+    let _dog = crowd::watch();
     let runtime = runtime::Builder::new().build().unwrap();
     let shared = Arc::new((Barrier::new(GREEN + OS), Mutex::new(0), Condvar::new()));
     let peak = Peak::new();

@@ -1,24 +1,16 @@
 //! Caught calls beside what other threads and the system do: descriptors that are replaced or shut down,
-//! children, many descriptors. (Descriptors' numbers must not be used again by other tests meanwhile: the
-//! tests take turns.)
+//! children, many descriptors. (Another test must not use the numbers of descriptors
+//! at the same time.)
 
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use interpose::c_receive;
 use interpose::crowd::raise_limit_of_descriptors;
 use interpose::servers::Watchdog;
-
-runtime::interpose!();
-
-static TURN: Mutex<()> = Mutex::new(());
-
-fn turn() -> (MutexGuard<'static, ()>, Watchdog) {
-    (TURN.lock().unwrap_or_else(PoisonError::into_inner), Watchdog::new())
-}
 
 /// Waits until `count` green threads are parked.
 fn await_parked(count: u64) {
@@ -29,7 +21,7 @@ fn await_parked(count: u64) {
 
 #[test]
 fn a_descriptor_that_is_replaced_ends_the_waits_for_it() {
-    let _turn = turn();
+    let _dog = Watchdog::new();
     let mut ended = 0;
     for by_dup3 in [false, true] {
         for _ in 0..100 {
@@ -65,7 +57,7 @@ fn a_descriptor_that_is_replaced_ends_the_waits_for_it() {
 
 #[test]
 fn a_shutdown_ends_the_waits_of_both_sides() {
-    let _turn = turn();
+    let _dog = Watchdog::new();
     for _ in 0..100 {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let (a, b) = (ours.as_raw_fd(), theirs.as_raw_fd());
@@ -78,7 +70,7 @@ fn a_shutdown_ends_the_waits_of_both_sides() {
 
 #[test]
 fn children_start_while_green_threads_are_parked() {
-    let _turn = turn();
+    let _dog = Watchdog::new();
     let (readers, mut writers): (Vec<_>, Vec<_>) = (0..50)
         .map(|_| {
             let (mut ours, theirs) = UnixStream::pair().unwrap();
@@ -128,7 +120,7 @@ fn children_start_while_green_threads_are_parked() {
 
 #[test]
 fn ten_thousand_descriptors_are_waited_for_at_once() {
-    let _turn = turn();
+    let _dog = Watchdog::new();
     raise_limit_of_descriptors();
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the call fills the structure.
@@ -165,7 +157,7 @@ fn ten_thousand_descriptors_are_waited_for_at_once() {
 
 #[test]
 fn a_time_limit_that_changes_holds_from_the_next_call() {
-    let _turn = turn();
+    let _dog = Watchdog::new();
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     let (tell, told) = std::sync::mpsc::channel();
     let reader = runtime::spawn(move || {
@@ -189,7 +181,7 @@ fn a_time_limit_that_changes_holds_from_the_next_call() {
 
 #[test]
 fn an_accept_ends_with_its_listener() {
-    let _turn = turn();
+    let _dog = Watchdog::new();
     let path = std::env::temp_dir().join(format!("interpose-{}", std::process::id()));
     let listener = Arc::new(UnixListener::bind(&path).unwrap());
     let accepts = listener.clone();

@@ -4,17 +4,15 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 
-use interpose::crowd::{self, Turn};
+use interpose::crowd;
 use interpose::servers::{make_certificate, missing};
 use interpose::slow::SlowServer;
 use lettre::{Message, SmtpTransport, Transport};
 use native_tls::{Certificate, TlsConnector};
 
-runtime::interpose!();
-
 #[test]
 fn lettre_sends_500_mails_at_once() {
-    let _turn = Turn::take();
+    let _dog = crowd::watch();
     let server = SlowServer::start(env!("CARGO_BIN_EXE_slow_server"), &["500", "smtp"]);
     let port = server.port;
     let results = crowd::run("lettre", 500, move |i| {
@@ -29,7 +27,7 @@ fn lettre_sends_500_mails_at_once() {
 
 #[test]
 fn native_tls_connects_500_at_once() {
-    let _turn = Turn::take();
+    let _dog = crowd::watch();
     let folder = std::env::temp_dir().join(format!("native-tls-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     if !make_certificate(&folder) {

@@ -12,8 +12,6 @@ use std::time::{Duration, Instant};
 use interpose::servers::Watchdog;
 use runtime::{Builder, Runtime, ThreadLocals};
 
-runtime::interpose!();
-
 const MILLI: Duration = Duration::from_millis(1);
 
 fn runtime_of(procs: usize) -> Runtime {

@@ -1,15 +1,13 @@
 //! The unchanged blocking crate mysql with MariaDB, many clients at a time on green threads: no OS thread for
 //! each.
 
-use interpose::crowd::{self, Turn};
+use interpose::crowd;
 use interpose::servers::{MariaDb, missing};
 use mysql::prelude::Queryable;
 
-runtime::interpose!();
-
 #[test]
 fn mysql_clients_sleep_1000_at_once() {
-    let _turn = Turn::take();
+    let _dog = crowd::watch();
     let Some(server) = MariaDb::start(1000) else { return missing("mariadb-server") };
     let port = server.port;
     let results = crowd::run("mysql", 1000, move |i| {

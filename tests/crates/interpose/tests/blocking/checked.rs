@@ -5,19 +5,10 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use interpose::servers::Watchdog;
 use interpose::{CHECKED_CALLS, call_checked, sleep_as_c11, write_by_pwritev2};
-
-runtime::interpose!();
-
-static TURN: Mutex<()> = Mutex::new(());
-
-fn turn() -> (MutexGuard<'static, ()>, Watchdog) {
-    (TURN.lock().unwrap_or_else(PoisonError::into_inner), Watchdog::new())
-}
 
 fn await_parked(count: u64) {
     while runtime::metrics::snapshot().waiting < count {
@@ -27,7 +18,7 @@ fn await_parked(count: u64) {
 
 #[test]
 fn a_checked_call_parks() {
-    let _turn = turn();
+    let _dog = Watchdog::new();
     for how in 0..CHECKED_CALLS {
         let polls = [3, 4].contains(&how);
         let (readers, writers): (Vec<_>, Vec<_>) = (0..20)
@@ -58,7 +49,7 @@ fn a_checked_call_that_is_too_large_ends_the_process() {
     }
     for how in 0..5 {
         let mut child = Command::new(std::env::current_exe().unwrap());
-        let test = "a_checked_call_that_is_too_large_ends_the_process";
+        let test = "checked::a_checked_call_that_is_too_large_ends_the_process";
         let output =
             child.args(["--exact", test, "--nocapture"]).env(CASE, how.to_string()).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
@@ -69,7 +60,7 @@ fn a_checked_call_that_is_too_large_ends_the_process() {
 
 #[test]
 fn a_write_by_pwritev2_parks_until_all_is_written() {
-    let _turn = turn();
+    let _dog = Watchdog::new();
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     let bytes = vec![7; 1 << 20];
     let writer = runtime::spawn(move || write_by_pwritev2(ours.as_raw_fd(), &bytes));
@@ -80,7 +71,7 @@ fn a_write_by_pwritev2_parks_until_all_is_written() {
 
 #[test]
 fn a_sleep_of_c11_parks() {
-    let _turn = turn();
+    let _dog = Watchdog::new();
     let start = Instant::now();
     let sleepers: Vec<_> = (0..100).map(|_| runtime::spawn(|| sleep_as_c11(300))).collect();
     await_parked(50);

@@ -1,13 +1,11 @@
 //! The unchanged blocking crate redis, many clients at a time on green threads: no OS thread for each.
 
-use interpose::crowd::{self, Turn};
+use interpose::crowd;
 use interpose::servers::{Redis, missing};
-
-runtime::interpose!();
 
 #[test]
 fn redis_clients_wait_1000_at_once() {
-    let _turn = Turn::take();
+    let _dog = crowd::watch();
     let Some(server) = Redis::start() else { return missing("redis-server") };
     let port = server.port;
     let results = crowd::run("redis", 1000, move |i| {

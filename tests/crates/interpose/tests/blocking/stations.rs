@@ -10,8 +10,6 @@ use std::time::{Duration, Instant};
 use interpose::servers::Watchdog;
 use runtime::{Builder, Migration, Runtime, channel};
 
-runtime::interpose!();
-
 const ROUNDS: usize = 2_000;
 
 fn runtime_of(procs: usize, migration: Migration) -> Runtime {

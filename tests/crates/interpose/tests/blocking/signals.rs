@@ -1,5 +1,5 @@
 //! `ppoll` with a signal mask, on green threads and on OS threads: the mask holds during the wait, and only
-//! then. (The tests send signals to OS threads, and count them: they take turns.)
+//! then. (The tests send signals to OS threads, and count them.)
 
 use std::ffi::c_int;
 use std::io::Write;
@@ -7,24 +7,16 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use interpose::servers::Watchdog;
 use runtime::Migration;
 
-runtime::interpose!();
-
-static TURN: Mutex<()> = Mutex::new(());
-
 /// How often the handler has run.
 static SIGNALS: AtomicUsize = AtomicUsize::new(0);
 
 const LONG: Duration = Duration::from_secs(60);
-
-fn turn() -> (MutexGuard<'static, ()>, Watchdog) {
-    (TURN.lock().unwrap_or_else(PoisonError::into_inner), Watchdog::new())
-}
 
 extern "C" fn count(_signal: c_int) {
     SIGNALS.fetch_add(1, Ordering::SeqCst);
@@ -123,7 +115,7 @@ fn on_all_threads(test: fn()) {
 
 #[test]
 fn a_signal_of_the_mask_waits_until_the_call_returns() {
-    let _turn = turn();
+    let _dog = Watchdog::new();
     handle(libc::SIGUSR1);
     on_all_threads(|| {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
@@ -143,7 +135,7 @@ fn a_signal_of_the_mask_waits_until_the_call_returns() {
 
 #[test]
 fn a_signal_outside_of_the_mask_ends_the_wait() {
-    let _turn = turn();
+    let _dog = Watchdog::new();
     handle(libc::SIGUSR1);
     on_all_threads(|| {
         let (ours, _theirs) = UnixStream::pair().unwrap();
@@ -165,22 +157,8 @@ fn a_signal_outside_of_the_mask_ends_the_wait() {
     });
 }
 
-#[test]
-fn the_signal_of_the_runtime_does_not_end_the_wait() {
-    let _turn = turn();
-    let test = || {
-        let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let sender = once_asleep(move |thread| {
-            send(libc::SIGURG, thread);
-            std::thread::sleep(Duration::from_millis(30));
-            theirs.write_all(b"1").unwrap();
-        });
-        let result = wait_for(&ours, LONG, &[]);
-        sender.join().unwrap();
-        result
-    };
-    // Many green threads that compute let the runtime install its handler.
-    let runtime = runtime::Builder::new().procs(1).build().unwrap();
+/// Runs `body` while so many green threads compute that the runtime has installed the handler of its signal.
+fn while_hogs_are_paused<T>(runtime: &runtime::Runtime, body: impl FnOnce() -> T) -> T {
     let stop = Arc::new(AtomicBool::new(false));
     let hogs: Vec<_> = (0..20)
         .map(|_| {
@@ -194,15 +172,75 @@ fn the_signal_of_the_runtime_does_not_end_the_wait() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(is_handled(libc::SIGURG), "the runtime pauses green threads that compute");
-    let result = runtime.spawn(test).join().unwrap();
+    let result = body();
     stop.store(true, Ordering::Relaxed);
     hogs.into_iter().for_each(|hog| hog.join().unwrap());
+    result
+}
+
+#[test]
+fn the_signal_of_the_runtime_does_not_end_the_wait() {
+    let _dog = Watchdog::new();
+    let test = || {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let sender = once_asleep(move |thread| {
+            send(libc::SIGURG, thread);
+            std::thread::sleep(Duration::from_millis(30));
+            theirs.write_all(b"1").unwrap();
+        });
+        let result = wait_for(&ours, LONG, &[]);
+        sender.join().unwrap();
+        result
+    };
+    let runtime = runtime::Builder::new().procs(1).build().unwrap();
+    let result = while_hogs_are_paused(&runtime, || runtime.spawn(test).join().unwrap());
     assert_eq!(result, 1);
     // A program's own handler is another matter.
     let before = handle(libc::SIGURG);
     let result = runtime.spawn(test).join().unwrap();
     set_action(libc::SIGURG, &before);
     assert_eq!(result, -libc::EINTR);
+}
+
+/// The kernel returns `EINTR` for a look, too, if a signal is pending.
+#[test]
+fn the_signal_of_the_runtime_interrupts_no_look() {
+    let _dog = Watchdog::new();
+    let looks = || {
+        // The signals are to go to the OS thread that looks.
+        let _pin = runtime::thread::pin();
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let (fd, thread, stop) = (ours.as_raw_fd(), thread_id(), Arc::new(AtomicBool::new(false)));
+        let stopped = stop.clone();
+        let sender = std::thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                send(libc::SIGURG, thread);
+            }
+        });
+        let interrupted = (0..30_000).filter(|_| poll_now(fd) == -1 || select_now(fd) == -1).count();
+        stop.store(true, Ordering::Relaxed);
+        sender.join().unwrap();
+        interrupted
+    };
+    let runtime = runtime::Builder::new().procs(1).build().unwrap();
+    let interrupted = while_hogs_are_paused(&runtime, || runtime.spawn(looks).join().unwrap());
+    assert_eq!(interrupted, 0);
+}
+
+fn poll_now(fd: c_int) -> c_int {
+    let mut look = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    // SAFETY: the structure is valid for the call.
+    unsafe { libc::poll(&mut look, 1, 0) }
+}
+
+fn select_now(fd: c_int) -> c_int {
+    // SAFETY: the set and the time are valid for the calls.
+    unsafe {
+        let mut set: libc::fd_set = std::mem::zeroed();
+        libc::FD_SET(fd, &mut set);
+        let mut time = libc::timeval { tv_sec: 0, tv_usec: 0 };
+        libc::select(fd + 1, &mut set, ptr::null_mut(), ptr::null_mut(), &mut time)
+    }
 }
 
 fn is_handled(signal: c_int) -> bool {
@@ -217,7 +255,7 @@ fn is_handled(signal: c_int) -> bool {
 /// The P is given up for the wait, and not only when a rescue takes it after 10 ms.
 #[test]
 fn other_green_threads_run_meanwhile() {
-    let _turn = turn();
+    let _dog = Watchdog::new();
     let runtime = runtime::Builder::new().procs(1).build().unwrap();
     let waiter = runtime.spawn(|| {
         let (ours, _theirs) = UnixStream::pair().unwrap();

@@ -7,8 +7,6 @@ use std::time::{Duration, Instant};
 use interpose::servers::Watchdog;
 use interpose::{c_receive, errno_kept_across_timeout, failures_of_calls};
 
-runtime::interpose!();
-
 #[test]
 fn c_sees_what_it_sees_on_os_threads() {
     let _dog = Watchdog::new();

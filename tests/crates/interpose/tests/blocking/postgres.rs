@@ -5,10 +5,8 @@ use std::ffi::{CStr, CString};
 
 use diesel::sql_types::Integer;
 use diesel::{Connection, PgConnection, RunQueryDsl};
-use interpose::crowd::{self, Turn};
+use interpose::crowd;
 use interpose::servers::{Postgres, missing};
-
-runtime::interpose!();
 
 const CLIENTS: usize = 500;
 
@@ -41,7 +39,7 @@ fn sleeping_query(i: usize) -> CString {
 
 #[test]
 fn libpq_sleeps_in_500_queries_at_once() {
-    let _turn = Turn::take();
+    let _dog = crowd::watch();
     let Some(server) = Postgres::start_with(CLIENTS, false) else { return missing("postgresql") };
     let port = server.port;
     let results = crowd::run("libpq", CLIENTS, move |i| {
@@ -53,7 +51,7 @@ fn libpq_sleeps_in_500_queries_at_once() {
 
 #[test]
 fn libpq_with_tls_sleeps_in_500_queries_at_once() {
-    let _turn = Turn::take();
+    let _dog = crowd::watch();
     let Some(server) = Postgres::start_with(CLIENTS, true) else { return missing("postgresql or openssl") };
     let info = format!(
         "host=localhost hostaddr=127.0.0.1 port={} user=postgres dbname=postgres sslmode=verify-full sslrootcert={}",
@@ -74,7 +72,7 @@ struct Answer {
 
 #[test]
 fn diesel_sleeps_in_500_queries_at_once() {
-    let _turn = Turn::take();
+    let _dog = crowd::watch();
     let Some(server) = Postgres::start_with(CLIENTS, false) else { return missing("postgresql") };
     let port = server.port;
     let results = crowd::run("diesel", CLIENTS, move |i| {

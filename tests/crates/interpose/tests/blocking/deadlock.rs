@@ -6,8 +6,6 @@ use std::time::{Duration, Instant};
 
 use interpose::servers::Watchdog;
 
-runtime::interpose!();
-
 const TEXT: &str = "all green threads are asleep - deadlock!";
 
 fn command(case: &str) -> Command {
