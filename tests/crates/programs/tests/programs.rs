@@ -39,6 +39,12 @@ fn run(example: &str, args: &[&str], postgres: &Postgres, redis: Option<&Redis>)
 fn command(example: &str) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--quiet", "-p", "crates", "-p", "locals", "-p", "programs", "--example", example]);
+    // What describes the package of this test would let build scripts run again: that of ring reads it.
+    for (name, _) in std::env::vars_os() {
+        if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|start| name.to_string_lossy().starts_with(start)) {
+            cargo.env_remove(name);
+        }
+    }
     let built = cargo.status().unwrap();
     assert!(built.success());
     Command::new(std::env::current_exe().unwrap().with_file_name("..").join("examples").join(example))
