@@ -4,6 +4,7 @@
 # The package `locals` has crates that keep what belongs to a thread, in closures with thread-locals of their own.
 # The package `threads` has programs of std and crates that run with green threads and with OS threads, and print the same. The programs of
 # `benches/std-threads` run in small sizes. The tests of `runtime/preload` run programs of Debian's packages with green threads.
+# The package `simulated` has programs of std's threads in simulations.
 # The package `programs` has larger examples, whose tests run them with PostgreSQL and Redis.
 # The soak of `interpose` performs random operations of std on green threads, for SOAK_SECONDS (default 24).
 # LOAD_SECONDS is the duration of each load by wrk, h2load and tonic (default 1; there are eleven of them). Needs cargo-nextest.
@@ -11,7 +12,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../tests/crates"
 # The programs have the same features of the runtime as the crates. `interpose` is built alone, and so is what has threads.
-calls=('-p crates -p locals -p programs' '-p interpose' '-p threads -p std-threads -p monochrome-preload')
+calls=('-p crates -p locals -p programs' '-p interpose' '-p simulated' '-p threads -p std-threads -p monochrome-preload')
 if [ "${1:-}" = --build ]; then
     # shellcheck disable=SC2086  # Each word is an argument.
     for call in "${calls[@]}"; do cargo test --locked --no-run $call; done

@@ -26,8 +26,9 @@
 /// With `runtime::interpose!(threads)` all threads of the program are green threads, also those of
 /// `std::thread::spawn`, and `main` itself: see the page [`docs::threads`](crate::docs::threads).
 ///
-/// With `runtime::interpose!(sim)` the program can run [simulations](mod@crate::sim), too: it stands for this
-/// line and [`sim!`](macro@crate::sim), which cannot stand beside each other.
+/// With `runtime::interpose!(sim)` the program can run [simulations](mod@crate::sim), too, in which threads
+/// of std are simulated: it stands for this line and [`sim!`](macro@crate::sim), which cannot stand beside
+/// each other.
 ///
 /// ```standalone_crate
 /// use std::time::{Duration, Instant};
@@ -61,7 +62,7 @@ macro_rules! interpose {
         $crate::__interposed! { __preloaded syscall = $crate::hooks::functions::numbered::interposed; }
     };
     (sim) => {
-        $crate::__interposed! { __simulated syscall = $crate::hooks::functions::numbered::both; }
+        $crate::__interposed! { __simulated_threads syscall = $crate::hooks::functions::numbered::both; }
     };
 }
 
@@ -91,6 +92,7 @@ macro_rules! sim {
         $crate::__simulated! {
             nanosleep = $crate::hooks::functions::simulated::nanosleep;
             clock_nanosleep = $crate::hooks::functions::simulated::clock_nanosleep;
+            pthread_create = $crate::hooks::functions::simulated::pthread_create;
             syscall = $crate::hooks::functions::numbered::simulated;
         }
     };
@@ -147,8 +149,11 @@ pub mod functions {
         pub use sim::disk::metadata::statx;
         pub use sim::escapes::{clock_nanosleep, getentropy, gettimeofday, nanosleep, open, open64, time};
     }
-    pub use crate::syscall as numbered;
+    pub use super::syscall as numbered;
 }
+
+#[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub mod syscall;
 
 /// Defines libc's names that `interpose` has, by the macro `define`, with `more`.
 #[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -212,7 +217,6 @@ macro_rules! __simulated {
             gettimeofday = $crate::hooks::functions::simulated::gettimeofday;
             open = $crate::hooks::functions::simulated::open;
             open64 = $crate::hooks::functions::simulated::open64;
-            pthread_create = $crate::hooks::functions::simulated::pthread_create;
             statx = $crate::hooks::functions::simulated::statx;
             time = $crate::hooks::functions::simulated::time;
             $($more)*
@@ -226,7 +230,17 @@ macro_rules! __simulated {
 #[macro_export]
 macro_rules! __threaded {
     ($($more:tt)*) => {
-        $crate::__with_threads! { __define $($more)* }
+        $crate::__with_threads! { __define __libc_start_main = $crate::hooks::functions::interposed::threads::of_libc; $($more)* }
+    };
+}
+
+/// Defines libc's names by which threads that start in a simulation are green threads of it, with `more`.
+#[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __simulated_threads {
+    ($($more:tt)*) => {
+        $crate::__with_threads! { __simulated $($more)* }
     };
 }
 
@@ -236,18 +250,17 @@ macro_rules! __threaded {
 #[macro_export]
 macro_rules! __preloaded {
     ($($more:tt)*) => {
-        $crate::__with_threads! { __export $($more)* }
+        $crate::__with_threads! { __export __libc_start_main = $crate::hooks::functions::interposed::threads::of_libc; $($more)* }
     };
 }
 
-/// Defines libc's names by which threads are green threads by the macro `define`, with `more`.
+/// Defines libc's names of threads and their locks by the macro `define`, with `more`.
 #[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __with_threads {
     ($define:ident $($more:tt)*) => {
         $crate::$define! {
-            __libc_start_main = $crate::hooks::functions::interposed::threads::of_libc;
             call_once = $crate::hooks::functions::interposed::threads::call_once;
             cnd_broadcast = $crate::hooks::functions::interposed::threads::broadcast_c11;
             cnd_destroy = $crate::hooks::functions::interposed::threads::destroy_c11;

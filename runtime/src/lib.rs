@@ -212,14 +212,6 @@ mod stacks;
 #[cfg(feature = "stream")]
 pub mod stream;
 pub mod sync;
-#[cfg(all(
-    any(feature = "interpose", feature = "sim"),
-    target_os = "linux",
-    target_env = "gnu",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-))]
-#[doc(hidden)]
-pub mod syscall;
 pub mod thread;
 mod thread_local;
 pub mod time;

@@ -62,13 +62,13 @@
 //! ends the simulation with a failure. Memory orders weaker than sequential consistency are not explored:
 //! loom does that for small pieces of code. Code that spins without a call of this crate is not interrupted.
 //!
-//! What would get out of the simulation fails the run, with its stack: a thread of the system, a sleep of the
-//! OS thread (`std::thread::sleep`), a device with random bytes. The locks of std and of parking_lot work as
-//! long as they are not held across a call that parks. If a green thread has waited for one for 15 s of real
-//! time, the process ends with a message, because the green thread cannot unwind. (With
-//! [`runtime::interpose!(sim)`](macro@crate::interpose), these sleeps and locks of std are simulated.) Clocks
-//! that are read without libc, such as the counter of the processor, are real, and so is the time of the
-//! processor.
+//! What would get out of the simulation fails the run, with its stack: a thread of the system, a sleep of
+//! the OS thread (`std::thread::sleep`), a device with random bytes. The locks of std and of parking_lot
+//! work as long as they are not held across a call that parks. If a green thread has waited for one for 15
+//! s of real time, the process ends with a message, because the green thread cannot unwind. (In a program
+//! with [`runtime::interpose!(sim)`](macro@crate::interpose) these threads, sleeps and locks are simulated:
+//! the page ends with how.) Clocks that are read without libc, such as the counter of the processor, are
+//! real, and so is the time of the processor.
 //!
 //! A channel with room that was made outside of the simulation is a point of choice only where a try fails or
 //! a call waits. A loop of calls on it that always succeed hangs the simulation: no other green thread runs,
@@ -78,13 +78,21 @@
 //! [ids](crate::thread::ThreadId) count from 1 in each simulation, so that they are the same in each run.
 //! Addresses of memory and the ids of std's threads are not: [`Builder::check_determinism`] finds a program
 //! that depends on them.
+//!
+#![cfg_attr(
+    all(feature = "interpose", target_arch = "x86_64"),
+    doc = include_str!("docs/simulated_threads.md")
+)]
 
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use ::sim::host::{Host, Ran};
 use ::sim::{PATIENCE, Settings};
 use sched::simulation::Simulation;
+
+use crate::runtime::{Runtime, ThreadLocals};
 
 #[doc(inline)]
 pub use ::sim::{
@@ -304,13 +312,22 @@ static HOST: Host =
 
 /// Runs `main` in a runtime with one P and without sysmon, which asks `simulation` for its choices.
 fn run_on_runtime(simulation: Arc<dyn Simulation>, main: &mut (dyn FnMut() + Send)) -> Ran {
-    let built = crate::runtime::Builder::new()
-        .procs(1)
-        .sysmon(false)
-        .track_locks(true)
-        .thread_name("sim")
-        .build_simulated(simulation);
-    let runtime = built.unwrap_or_else(|error| panic!("cannot start a simulation: {error}"));
+    let runtime = build(&simulation).unwrap_or_else(|error| panic!("cannot start a simulation: {error}"));
     let result = catch_unwind(AssertUnwindSafe(|| runtime.block_on(main)));
     Ran { result, ended: runtime.shutdown_timeout(PATIENCE) }
+}
+
+/// In a program with `runtime::interpose!(sim)` threads of std are green threads of the simulation. So these
+/// have thread-locals of their own, where such exist.
+fn build(simulation: &Arc<dyn Simulation>) -> io::Result<Runtime> {
+    let builder =
+        || crate::runtime::Builder::new().procs(1).sysmon(false).track_locks(true).thread_name("sim");
+    // std yields by a function of libc.
+    if sched::simulation::threads_are_caught(std::thread::yield_now) {
+        let built = builder().thread_locals(ThreadLocals::OfGreenThread).build_simulated(simulation.clone());
+        if !matches!(&built, Err(error) if error.kind() == io::ErrorKind::Unsupported) {
+            return built;
+        }
+    }
+    builder().build_simulated(simulation.clone())
 }

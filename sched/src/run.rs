@@ -11,6 +11,7 @@ pub(crate) mod kept;
 pub mod net_wakers;
 #[cfg(feature = "other-budget")]
 pub(crate) mod other_budget;
+pub(crate) mod outside_words;
 mod poll;
 pub(crate) mod rescue;
 pub(crate) mod reserved;

@@ -89,7 +89,7 @@ const BOUNDS: &[Bounds] = &[
         circle_of_rooms: 3,
         circle_in_room: 5,
         circle_with_methods: 5,
-        features: 116,
+        features: 115,
     },
     Bounds {
         folder: "runtime/interpose",

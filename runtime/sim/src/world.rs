@@ -31,6 +31,7 @@ pub(super) struct World {
     parts: Parts,
     state: Mutex<WorldState>,
     limits: Limits,
+    seed: u64,
     host: &'static Host,
 }
 
@@ -146,6 +147,7 @@ impl World {
                 failed: None,
             }),
             limits,
+            seed,
             host,
         })
     }
@@ -317,7 +319,9 @@ impl Simulation for World {
         let reason: Arc<str> = format!("{why}\n\n{}", (self.host.dump)()).into();
         if again {
             sched::write_message(format_args!(
-                "runtime: a simulation cannot end, because a green thread waits in a destructor for what never comes: {reason}"
+                "runtime: the simulation with the seed {} cannot end, because a green thread waits for what never comes, and cannot unwind: \
+                 it waits in a destructor, or for a lock of std: {reason}",
+                self.seed
             ));
             std::process::abort();
         }

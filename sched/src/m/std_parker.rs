@@ -60,11 +60,13 @@ impl StdParker {
         self.learns.set(false);
     }
 
-    /// Takes `word`, for which the thread is about to wait, for its own if `learn` runs.
-    pub(crate) fn sees(&self, word: &AtomicU32) {
+    /// Takes `word`, for which the thread is about to wait, for its own if `learn` runs. Returns `true` if it
+    /// has: then the wait is over.
+    pub(crate) fn sees(&self, word: &AtomicU32) -> bool {
         if self.learns.get() {
             self.address.set(ptr::from_ref(word).expose_provenance());
         }
+        self.learns.get()
     }
 
     /// Returns `true` if `word` is known to be that of this thread.

@@ -15,6 +15,7 @@
 //! Before the simulation is on, and after it is over, Gs run in the order in which they became ready.
 
 use std::mem;
+use std::sync::atomic::Ordering;
 
 use timers::clock;
 
@@ -122,6 +123,8 @@ impl Sched {
                 continue;
             }
             let reason = if !ready.gs.is_empty() {
+                simulated.outside.has_woken();
+                simulated.rests.store(false, Ordering::Relaxed);
                 match if phase == Phase::On { simulated.by.choose(None, &ready.ids) } else { Ok(Some(0)) } {
                     Ok(at) => return Some(ready.take(at.unwrap_or(0))),
                     Err(reason) => {
@@ -132,11 +135,16 @@ impl Sched {
             } else {
                 let due = self.heaps.time_sleep_until();
                 let due = (due != clock::NEVER).then(|| simulated.of_timers(due));
-                if phase == Phase::Before || (due.is_none() && phase == Phase::Over) {
+                let rests = due.is_none() && phase == Phase::Over;
+                simulated.rests.store(rests && !simulated.outside.is_waited_for(), Ordering::Relaxed);
+                if phase == Phase::Before || rests {
                     return None;
                 }
                 // What happens next may make Gs ready.
                 drop(ready);
+                if simulated.outside.may_wake(due.is_some()) {
+                    continue;
+                }
                 match simulated.by.all_wait(due, self.netpoll.sources()) {
                     Ok(()) => {
                         self.record_simulated_time(simulated);

@@ -4,13 +4,14 @@
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::g::own::{OwnG, SIMULATED};
 use crate::g::{GRef, contexts, ids};
 use crate::m::Loan;
 use crate::m::current::{current_g, on_m};
+use crate::run::outside_words::{self, Outside};
 use crate::sync::Mutex;
 
 /// Makes the choices of a simulated scheduler. Every M may call `phase` and `now`; all other calls come from
@@ -84,6 +85,10 @@ pub(crate) struct Simulated {
     pub(crate) ids: ids::OfSimulation,
     /// How far the simulated clock is ahead of that of the timers.
     pub(crate) ahead: OnceLock<u64>,
+    pub(crate) outside: Outside,
+    /// True while the simulation is over and its Gs wait for what never comes.
+    // Relaxed: the closer looks again and again, and the flag leads to no other data.
+    pub(crate) rests: AtomicBool,
 }
 
 /// The Gs that could run, in the order in which they became ready.
@@ -181,6 +186,32 @@ pub fn deliver(events: &[netpoll::Report]) {
     on_m(|m| m.sched().deliver(events));
 }
 
+/// The answers to `threads_are_caught`.
+const UNKNOWN: u8 = 0;
+const NO: u8 = 1;
+const YES: u8 = 2;
+
+static THREADS: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+/// Returns `true` if threads that code of a simulation starts become Gs of it. `call` calls a function that
+/// is harmless in libc's form, and in the other form calls `note_threads_are_caught`.
+pub fn threads_are_caught(call: impl FnOnce()) -> bool {
+    // Relaxed, here and there: the same thread asks and answers, and another thread answers the same.
+    if THREADS.load(Ordering::Relaxed) == UNKNOWN {
+        call();
+        _ = THREADS.compare_exchange(UNKNOWN, NO, Ordering::Relaxed, Ordering::Relaxed);
+    }
+    THREADS.load(Ordering::Relaxed) == YES
+}
+
+/// Answers `threads_are_caught`. *Runs on: any thread.*
+#[inline]
+pub fn note_threads_are_caught() {
+    if THREADS.load(Ordering::Relaxed) != YES {
+        THREADS.store(YES, Ordering::Relaxed);
+    }
+}
+
 /// How many simulated schedulers there are.
 static LIVING: AtomicUsize = AtomicUsize::new(0);
 /// Taken for each change of `LIVING`, so that new Gs are marked while there is a simulated scheduler.
@@ -193,7 +224,14 @@ impl Simulated {
         // spawned later.
         LIVING.fetch_add(1, Ordering::Relaxed);
         contexts::mark_new(SIMULATED);
-        Simulated { by, ready: Mutex::default(), ids: ids::OfSimulation::new(), ahead: OnceLock::new() }
+        Simulated {
+            by,
+            ready: Mutex::default(),
+            ids: ids::OfSimulation::new(),
+            ahead: OnceLock::new(),
+            outside: Outside::default(),
+            rests: AtomicBool::new(false),
+        }
     }
 }
 
@@ -204,6 +242,32 @@ impl Drop for Simulated {
             contexts::unmark_new(SIMULATED);
         }
     }
+}
+
+/// The wait of a G of a simulation for a word that a thread outside of it may change. The drop ends it.
+#[derive(Debug)]
+pub struct OutsideWait(());
+
+impl OutsideWait {
+    /// Begins to count the caller's wait for `word`, if it counts. *Runs on: any G.*
+    #[inline]
+    #[must_use]
+    pub fn begin(word: &AtomicU32) -> Option<OutsideWait> {
+        (is_here() && outside_words::is_static(ptr::from_ref(word).addr())).then(|| {
+            count_outside(Outside::begin);
+            OutsideWait(())
+        })
+    }
+}
+
+impl Drop for OutsideWait {
+    fn drop(&mut self) {
+        count_outside(Outside::end);
+    }
+}
+
+fn count_outside(change: impl FnOnce(&Outside)) {
+    on_m(|m| m.sched().simulated().map(|simulated| change(&simulated.outside)));
 }
 
 /// Returns `true` if a dump by this thread includes `g`. A dump in a simulation includes the Gs of that
@@ -255,7 +319,6 @@ pub(crate) fn lost_panic(payload: &(dyn std::any::Any + Send)) {
 
 #[cfg(all(test, feature = "sim"))]
 mod tests {
-    use std::sync::atomic::AtomicBool;
     use std::sync::mpsc;
 
     use super::*;

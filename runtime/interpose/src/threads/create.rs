@@ -5,12 +5,13 @@ use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{io, process};
 
 use libc::{pthread_attr_t, pthread_t};
 use sched::spawn::{Spec, Where};
-use sched::{After, Cancelled, foreign, fork, starting};
+use sched::{After, Cancelled, Sched, foreign, fork, simulation, starting};
 
 use super::record::{Record, Reference};
 use super::{names, real, start};
@@ -48,6 +49,10 @@ pub unsafe extern "C" fn create(
     argument: *mut c_void,
 ) -> c_int {
     if !is_green() {
+        if simulation::is_user_code() {
+            simulation::with(|by| by.escape("a thread of the system"));
+            return libc::EAGAIN;
+        }
         // SAFETY: the caller's arguments.
         return unsafe { pthread_create()(thread, attr, start, argument) };
     }
@@ -57,7 +62,13 @@ pub unsafe extern "C" fn create(
 
 /// Returns `true` if what the caller starts becomes a green thread.
 pub(super) fn is_green() -> bool {
-    start::are_green() && foreign::is_user_code() && !starting::starts_own()
+    let in_process = start::are_green() && foreign::is_user_code() && !starting::starts_own();
+    in_process || is_in_simulation()
+}
+
+/// Returns `true` if the caller belongs to a simulation with thread-locals of green threads.
+pub(super) fn is_in_simulation() -> bool {
+    simulation::is_user_code() && foreign::is_thread_of_its_own()
 }
 
 /// Starts a green thread that runs `run` with the argument, and returns an error number.
@@ -120,20 +131,24 @@ unsafe fn asked(attr: *const pthread_attr_t) -> (usize, bool) {
     (bytes, state == libc::PTHREAD_CREATE_DETACHED)
 }
 
-/// Starts a green thread of the default runtime with this record, which runs `run`.
+/// Starts a green thread with this record, which runs `run`: in the caller's simulation, or else in the
+/// default runtime.
 pub(super) fn begin(
     record: &Reference,
     stack_bytes: usize,
     run: impl FnOnce() -> *mut c_void + Send + 'static,
 ) -> io::Result<()> {
-    let sched = (host().default_sched)()?;
-    let stack_bytes = (stack_bytes > sched.config().stack_bytes).then_some(stack_bytes);
+    let simulated = is_in_simulation();
+    let sched = if simulated { None } else { Some((host().default_sched)()?) };
+    let at = sched.map_or(Where::Here(in_no_runtime), Where::In);
+    let usual = sched.map_or(0, |sched| sched.config().stack_bytes);
+    let stack_bytes = (stack_bytes > usual).then_some(stack_bytes);
     let spec = Spec { name: None, stack_bytes, place: Location::caller() };
     let (own, ends) = (record.clone(), Ends(record.clone()));
     // Relaxed: the count leads to no other data. The new thread is counted before it can end.
     LIVE.fetch_add(1, Ordering::Relaxed);
     // SAFETY: the closure borrows nothing.
-    let started = unsafe { sched::spawn::closure(Where::In(sched), spec, move || live(&own, run), ends) };
+    let started = unsafe { sched::spawn::closure(at, spec, move || live(&own, run), ends) };
     match started {
         Ok(join) => {
             record.set_handle(join.thread().clone());
@@ -144,6 +159,10 @@ pub(super) fn begin(
             Err(error)
         }
     }
+}
+
+fn in_no_runtime() -> io::Result<Arc<Sched>> {
+    Err(io::Error::other("a green thread of a simulation has left it"))
 }
 
 /// Runs the thread. *Runs on: the green thread.*

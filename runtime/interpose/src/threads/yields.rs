@@ -2,9 +2,9 @@
 
 use std::ffi::c_int;
 
-use sched::foreign;
+use sched::{foreign, simulation};
 
-use super::start;
+use super::{create, start};
 use crate::finish;
 use crate::raw::call;
 
@@ -16,6 +16,11 @@ use crate::raw::call;
 /// # Safety
 /// As libc's, which has no requirements.
 pub unsafe extern "C" fn sched_yield() -> c_int {
+    simulation::note_threads_are_caught();
+    if create::is_in_simulation() {
+        sched::park::yield_now();
+        return 0;
+    }
     if start::are_green() && foreign::is_thread_of_its_own() {
         sched::park::yield_now();
     }

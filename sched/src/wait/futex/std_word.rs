@@ -39,6 +39,7 @@ use crate::g::why::Why;
 use crate::m::OwnM;
 use crate::m::current::{current_g, on_m};
 use crate::m::std_parker::{LIMIT, word::PARKED};
+use crate::run::simulation::OutsideWait;
 use crate::sys::fork;
 use crate::wait::futex::{Changed, Company, TABLE};
 
@@ -59,8 +60,9 @@ pub enum WordWait {
 /// Neither cancellation nor a `timeout` ends the wait: std would wait again at once. *Runs on: any thread.*
 pub fn wait(word: &AtomicU32, expected: u32, until: u64) -> WordWait {
     if !is_user_code() {
-        on_m(|m| m.own().std_parker.sees(word));
-        return WordWait::System;
+        // The kernel would wait until a time of the simulated clock, on an M of a simulation.
+        let learns = on_m(|m| m.own().std_parker.sees(word)) == Some(true);
+        return if learns { WordWait::TimedOut } else { WordWait::System };
     }
     let Some(g) = current_g() else { return WordWait::System };
     if !g.wait.is_decided() {
@@ -75,6 +77,7 @@ pub fn wait(word: &AtomicU32, expected: u32, until: u64) -> WordWait {
 
 fn wait_in_table(word: &AtomicU32, expected: u32, company: Company, until: u64) -> WordWait {
     let begin = || Waiting::begin_for(Why::StdLock, Cancel::Waits);
+    let _outside = OutsideWait::begin(word);
     match TABLE.wait(word, expected, company, begin, |waiting| park_here(waiting, until)) {
         Ok(Outcome::TimedOut) => WordWait::TimedOut,
         Ok(Outcome::Woken | Outcome::Cancelled) => WordWait::Woken,

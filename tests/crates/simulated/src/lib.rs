@@ -1,0 +1,1 @@
+//! Programs of std alone: no line of them names the runtime. `tests` runs them in simulations.

@@ -1,0 +1,181 @@
+//! Mistakes in programs of std are found by a seed, and the seed repeats them.
+
+runtime::interpose!(sim);
+
+use std::env;
+use std::mem;
+use std::os::unix::process::ExitStatusExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
+use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use runtime::sim::{self, Failure};
+
+const SEEDS: u64 = 500;
+
+/// Returns the first failure of `program`, which the same seed repeats.
+fn failure(program: impl Fn() + Send + Sync + Copy) -> Box<Failure> {
+    let failure = sim::Builder::new().try_explore(SEEDS, program).expect_err("no seed has found the mistake");
+    let again = catch_unwind(AssertUnwindSafe(|| sim::run(failure.seed(), program)))
+        .expect_err("the seed does not repeat");
+    let text = again.downcast_ref::<String>().cloned().unwrap_or_default();
+    assert!(text.contains(failure.message()), "{text}");
+    failure
+}
+
+/// Explores `program` in a child of the test `name`: the child ends with the report of a deadlock, and the
+/// report's seed leads to it again.
+fn deadlocks(name: &str, program: impl Fn() + Send + Sync) {
+    if let Ok(seed) = env::var("SEED") {
+        match seed.parse() {
+            Ok(seed) => sim::run(seed, program),
+            Err(_) => _ = sim::Builder::new().threads(1).explore(SEEDS, program),
+        }
+        panic!("no deadlock was found");
+    }
+    let report = |seed: &str| {
+        let child = Command::new(env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .envs([("SEED", seed), ("RUST_BACKTRACE", "0")])
+            .output()
+            .unwrap();
+        assert_eq!(child.status.signal(), Some(6), "{child:?}");
+        let text = String::from_utf8_lossy(&child.stderr).into_owned();
+        assert!(text.contains("deadlock"), "{text}");
+        text
+    };
+    let seed_of =
+        |text: &str| text.split("with the seed ").nth(1).unwrap().split(' ').next().unwrap().to_string();
+    let seed = seed_of(&report("all"));
+    assert_eq!(seed_of(&report(&seed)), seed);
+}
+
+fn passes(program: impl Fn() + Send + Sync) {
+    sim::Builder::new().try_explore(SEEDS, program).unwrap();
+}
+
+/// Looks at a balance, works for a moment, and takes from the balance. `holds` keeps the lock.
+fn withdrawals(holds: bool) {
+    let balance = Arc::new(Mutex::new(100));
+    let take = move |balance: Arc<Mutex<i32>>| {
+        let seen = balance.lock().unwrap();
+        if *seen >= 60 {
+            if holds {
+                work();
+                let mut seen = seen;
+                *seen -= 60;
+            } else {
+                drop(seen);
+                work();
+                *balance.lock().unwrap() -= 60;
+            }
+        }
+    };
+    let threads: Vec<_> = (0..2)
+        .map(|_| {
+            thread::spawn({
+                let balance = balance.clone();
+                move || take(balance)
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    let left = *balance.lock().unwrap();
+    assert!(left >= 0, "the balance is {left}");
+}
+
+fn work() {
+    thread::yield_now();
+}
+
+#[test]
+fn a_check_that_is_too_old() {
+    assert_eq!(failure(|| withdrawals(false)).message(), "the balance is -20");
+    passes(|| withdrawals(true));
+}
+
+/// Two threads take two locks, in the same order or not.
+fn locks(same_order: bool) {
+    let (a, b) = (Arc::new(Mutex::new(())), Arc::new(Mutex::new(())));
+    let (first, second) = if same_order { (a.clone(), b.clone()) } else { (b.clone(), a.clone()) };
+    let both = |a: Arc<Mutex<()>>, b: Arc<Mutex<()>>| {
+        let _a = a.lock().unwrap();
+        work();
+        let _b = b.lock().unwrap();
+    };
+    let other = thread::spawn(move || both(first, second));
+    both(a, b);
+    other.join().unwrap();
+}
+
+#[test]
+fn locks_in_two_orders() {
+    deadlocks("locks_in_two_orders", || locks(false));
+    passes(|| locks(true));
+}
+
+/// A consumer waits for a signal, which may come before the wait. `looks` makes it look first.
+fn signal(looks: bool) {
+    let pair = Arc::new((Mutex::new(false), Condvar::new()));
+    let producer = thread::spawn({
+        let pair = pair.clone();
+        move || {
+            *pair.0.lock().unwrap() = true;
+            pair.1.notify_one();
+        }
+    });
+    work();
+    let ready = pair.0.lock().unwrap();
+    if looks {
+        drop(pair.1.wait_while(ready, |ready| !*ready).unwrap());
+    } else {
+        drop(pair.1.wait(ready).unwrap());
+    }
+    producer.join().unwrap();
+}
+
+#[test]
+fn a_signal_before_the_wait() {
+    deadlocks("a_signal_before_the_wait", || signal(false));
+    passes(|| signal(true));
+}
+
+/// Two requests with a time-out, of which one answer may be taken for the other's.
+#[test]
+fn an_answer_that_comes_too_late() {
+    let program = || {
+        let (ask, asked) = mpsc::channel::<u32>();
+        let (answer, answers) = mpsc::channel::<u32>();
+        let server = thread::spawn(move || {
+            for (at, request) in asked.iter().enumerate() {
+                thread::sleep(Duration::from_millis(if at == 0 { 100 } else { 1 }));
+                answer.send(request).unwrap();
+            }
+        });
+        for request in 0..2 {
+            ask.send(request).unwrap();
+            if let Ok(answer) = answers.recv_timeout(Duration::from_millis(50)) {
+                assert_eq!(answer, request, "an answer to another request");
+            }
+        }
+        drop(ask);
+        server.join().unwrap();
+    };
+    assert!(failure(program).message().contains("an answer to another request"));
+}
+
+/// The run does not wait for its end in real time.
+#[test]
+fn a_thread_that_is_left_in_a_wait() {
+    let start = Instant::now();
+    let program = || {
+        let (sender, receiver) = mpsc::channel::<()>();
+        thread::spawn(move || receiver.recv());
+        mem::forget(sender);
+    };
+    let failure = sim::Builder::new().try_explore(1, program).unwrap_err();
+    assert!(failure.message().contains("have not ended after the main function"), "{failure}");
+    assert!(start.elapsed() < Duration::from_secs(20));
+}
