@@ -117,11 +117,16 @@ pub mod functions {
         pub mod threads {
             pub use crate::interposed::of_libc;
             pub use interpose::threads::attributes::{
-                affinity, cancel, cpu_clock, kill, policy, set_affinity, set_policy, set_priority, sigqueue,
+                affinity, cancel, cpu_clock, kill, policy, raise_signal, set_affinity, set_policy,
+                set_priority, sigqueue,
             };
             pub use interpose::threads::c11::{
                 broadcast_c11, create_c11, current_c11, destroy_c11, detach_c11, exit_c11, join_c11,
                 lock_c11, signal_c11, timed_lock_c11, timed_wait_c11, unlock_c11, wait_c11, yield_c11,
+            };
+            pub use interpose::threads::children::{
+                exec, exec_at, exec_file, exec_in_path, exec_in_path_with, exec_with, open_command,
+                run_command, spawn, spawn_in_path,
             };
             pub use interpose::threads::create::{create, exit};
             pub use interpose::threads::join::{clock_join, detach, join, timed_join, try_join};
@@ -138,6 +143,7 @@ pub mod functions {
                 clock_wait_semaphore, post, timed_wait_semaphore, wait_semaphore,
             };
             pub use interpose::threads::locks::spin::spin_lock;
+            pub use interpose::threads::masks::{pause, pending, process_mask, suspend, thread_mask};
             pub use interpose::threads::names::{current, get_name, set_name};
             pub use interpose::threads::signals::{timed_wait_signal, wait_signal, wait_signal_info};
             pub use interpose::threads::yields::sched_yield;
@@ -325,6 +331,22 @@ macro_rules! __with_threads {
             sigtimedwait = $crate::hooks::functions::interposed::threads::timed_wait_signal;
             sigwait = $crate::hooks::functions::interposed::threads::wait_signal;
             sigwaitinfo = $crate::hooks::functions::interposed::threads::wait_signal_info;
+            pthread_sigmask = $crate::hooks::functions::interposed::threads::thread_mask;
+            sigprocmask = $crate::hooks::functions::interposed::threads::process_mask;
+            sigpending = $crate::hooks::functions::interposed::threads::pending;
+            sigsuspend = $crate::hooks::functions::interposed::threads::suspend;
+            pause = $crate::hooks::functions::interposed::threads::pause;
+            raise = $crate::hooks::functions::interposed::threads::raise_signal;
+            posix_spawn = $crate::hooks::functions::interposed::threads::spawn;
+            posix_spawnp = $crate::hooks::functions::interposed::threads::spawn_in_path;
+            system = $crate::hooks::functions::interposed::threads::run_command;
+            popen = $crate::hooks::functions::interposed::threads::open_command;
+            execve = $crate::hooks::functions::interposed::threads::exec_with;
+            execv = $crate::hooks::functions::interposed::threads::exec;
+            execvp = $crate::hooks::functions::interposed::threads::exec_in_path;
+            execvpe = $crate::hooks::functions::interposed::threads::exec_in_path_with;
+            execveat = $crate::hooks::functions::interposed::threads::exec_at;
+            fexecve = $crate::hooks::functions::interposed::threads::exec_file;
             $($more)*
         }
     };

@@ -12,6 +12,8 @@
 //! - `join.rs`: `pthread_join` and its kin, `pthread_detach`.
 //! - `names.rs`: `pthread_self`, `pthread_setname_np`, `pthread_getname_np`.
 //! - `attributes.rs`: what an OS thread can do and a green thread cannot: signals, cancellation, scheduling.
+//! - `masks.rs`: `pthread_sigmask` and its kin, `sigsuspend`; `masks/common.rs`: the signals of the process.
+//! - `children.rs`: `execve`, `posix_spawn`, `system`: the mask of the programs that start.
 //! - `locks.rs`: mutexes, condition variables, semaphores and other locks of C.
 //! - `c11.rs`: threads and locks of C11.
 //! - `signals.rs`: `sigwait` and its kin, and signals to a thread that waits so.
@@ -24,9 +26,11 @@
 
 pub mod attributes;
 pub mod c11;
+pub mod children;
 pub mod create;
 pub mod join;
 pub mod locks;
+pub mod masks;
 pub mod names;
 mod record;
 pub mod signals;

@@ -6,11 +6,12 @@ use std::ffi::{c_int, c_void};
 use std::ptr;
 
 use libc::{clockid_t, cpu_set_t, pthread_t, sched_param};
+use netpoll::raw::fail;
 
 use super::record::Record;
-use super::{create, real};
-use crate::process;
+use super::{create, masks, real};
 use crate::raw::call;
+use crate::{error, finish, process};
 
 real! {
     pthread_kill: unsafe extern "C" fn(pthread_t, c_int) -> c_int;
@@ -33,14 +34,44 @@ real! {
 pub unsafe extern "C" fn kill(thread: pthread_t, signal: c_int) -> c_int {
     // SAFETY: the caller's arguments.
     match unsafe { Record::of(thread) } {
-        Some(record) if !record.is_over() && record.with_signals(|signals| signals.send(signal)) => 0,
+        Some(record) if !record.is_over() && is_kept(record, signal) => 0,
         Some(record) => signal_green(record, signal, || {
-            // SAFETY: the call has no pointers.
-            unsafe { call!(libc::SYS_tgkill, process::id(), own_os_thread(), signal) }
+            masks::as_own(record, || tell_here(signal))
         }),
         // SAFETY: the caller's arguments.
         None => unsafe { pthread_kill()(thread, signal) },
     }
+}
+
+/// Keeps a signal for a thread that blocks it, or that waits for it by `sigwait` or its kin. Returns `false` if
+/// the thread does neither.
+fn is_kept(record: &Record, signal: c_int) -> bool {
+    record.with_signals(|signals| signals.send(signal, record.mask()))
+}
+
+/// libc's `raise`: `pthread_kill` of the caller.
+///
+/// # Safety
+/// As libc's, which has no requirements.
+pub unsafe extern "C" fn raise_signal(signal: c_int) -> c_int {
+    match masks::own_here() {
+        // SAFETY: the thread is the caller.
+        Some(own) => match unsafe { kill(own.thread(), signal) } {
+            0 => 0,
+            errno => fail(error(errno)) as c_int,
+        },
+        None => finish(tell_here(signal)) as c_int,
+    }
+}
+
+/// Sends a signal to this OS thread.
+pub(super) fn send_here(signal: c_int) {
+    tell_here(signal);
+}
+
+fn tell_here(signal: c_int) -> isize {
+    // SAFETY: the call has no pointers.
+    unsafe { call!(libc::SYS_tgkill, process::id(), own_os_thread(), signal) }
 }
 
 /// libc's `pthread_sigqueue`: as `pthread_kill`, but the signal of a green thread to itself is `ENOTSUP`,

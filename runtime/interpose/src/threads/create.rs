@@ -6,7 +6,6 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::{io, process};
 
 use libc::{pthread_attr_t, pthread_t};
@@ -14,8 +13,7 @@ use sched::spawn::{Spec, Where};
 use sched::{After, Cancelled, Sched, foreign, fork, simulation, starting};
 
 use super::record::{Record, Reference};
-use super::{names, real, start};
-use crate::futex;
+use super::{masks, names, real, start};
 use crate::host::host;
 
 /// The function of a thread. `pthread_exit` unwinds through it.
@@ -35,9 +33,6 @@ thread_local! {
     static OWN: Cell<*const Record> = const { Cell::new(ptr::null()) };
 }
 
-/// The green threads of pthread that have not ended, with the first one.
-static LIVE: AtomicU32 = AtomicU32::new(0);
-
 /// libc's `pthread_create`: starts a green thread in user code.
 ///
 /// # Safety
@@ -54,7 +49,9 @@ pub unsafe extern "C" fn create(
             return libc::EAGAIN;
         }
         // SAFETY: the caller's arguments.
-        return unsafe { pthread_create()(thread, attr, start, argument) };
+        let create = || unsafe { pthread_create()(thread, attr, start, argument) };
+        let is_own = start::are_green() && starting::starts_own();
+        return if is_own { masks::for_own_threads(create) } else { create() };
     }
     // SAFETY: the caller's arguments.
     unsafe { start_thread(thread, attr, argument, move |argument| start(argument)) }
@@ -83,11 +80,13 @@ pub(super) unsafe fn start_thread(
 ) -> c_int {
     // SAFETY: this contract.
     let (stack_bytes, detached) = unsafe { asked(attr) };
-    let (record, argument) = (Reference::new(detached, names::inherited()), Argument(argument));
+    // SAFETY: this contract.
+    let mask = unsafe { masks::of_new_thread(attr) };
+    let (record, argument) = (Reference::new(detached, names::inherited(), mask), Argument(argument));
     // The new thread may end before the next line, and free the record of a detached thread.
     // SAFETY: this contract.
     unsafe { thread.write(record.thread()) };
-    match begin(&record, stack_bytes, move || run(argument.get())) {
+    match begin(&record, false, stack_bytes, move || run(argument.get())) {
         Ok(()) if detached => 0,
         Ok(()) => {
             record.into_handle();
@@ -132,9 +131,10 @@ unsafe fn asked(attr: *const pthread_attr_t) -> (usize, bool) {
 }
 
 /// Starts a green thread with this record, which runs `run`: in the caller's simulation, or else in the
-/// default runtime.
+/// default runtime. The first OS thread waits for the end of the first one.
 pub(super) fn begin(
     record: &Reference,
+    is_first: bool,
     stack_bytes: usize,
     run: impl FnOnce() -> *mut c_void + Send + 'static,
 ) -> io::Result<()> {
@@ -144,9 +144,9 @@ pub(super) fn begin(
     let usual = sched.map_or(0, |sched| sched.config().stack_bytes);
     let stack_bytes = (stack_bytes > usual).then_some(stack_bytes);
     let spec = Spec { name: None, stack_bytes, place: Location::caller() };
-    let (own, ends) = (record.clone(), Ends(record.clone()));
-    // Relaxed: the count leads to no other data. The new thread is counted before it can end.
-    LIVE.fetch_add(1, Ordering::Relaxed);
+    let (own, ends) = (record.clone(), Ends { record: record.clone(), is_first });
+    // The new thread is counted before it can end.
+    masks::common::begins(record.mask());
     // SAFETY: the closure borrows nothing.
     let started = unsafe { sched::spawn::closure(at, spec, move || live(&own, run), ends) };
     match started {
@@ -155,7 +155,7 @@ pub(super) fn begin(
             Ok(())
         }
         Err(error) => {
-            count_end();
+            masks::common::ends(record.mask());
             Err(error)
         }
     }
@@ -168,6 +168,7 @@ fn in_no_runtime() -> io::Result<Arc<Sched>> {
 /// Runs the thread. *Runs on: the green thread.*
 fn live(record: &Record, run: impl FnOnce() -> *mut c_void) {
     set_own(record);
+    masks::begin(record);
     if let Some(stack) = foreign::own_stack() {
         record.set_stack(stack);
     }
@@ -195,30 +196,19 @@ pub(super) fn end_if_forked(code: c_int) {
 }
 
 /// The end of a thread, after the destructors of its thread-locals and keys.
-struct Ends(Reference);
+struct Ends {
+    record: Reference,
+    is_first: bool,
+}
 
 impl After for Ends {
     fn ended(self, _panicked: bool) {
+        let mask = self.record.mask();
         // A joiner may free the record from here on.
         set_own(ptr::null());
-        self.0.end();
-        count_end();
-    }
-}
-
-fn count_end() {
-    // Relaxed: as in `begin`.
-    if LIVE.fetch_sub(1, Ordering::Relaxed) == 1 {
-        futex::wake_at(LIVE.as_ptr().expose_provenance(), c_int::MAX);
-    }
-}
-
-/// Waits until no green thread of pthread is left. *Runs on: the first OS thread.*
-pub(super) fn wait_for_all() {
-    loop {
-        match LIVE.load(Ordering::Relaxed) {
-            0 => return,
-            live => _ = futex::wait_while(&LIVE, live, timers::clock::NEVER),
+        self.record.end();
+        if masks::common::ends(mask) || self.is_first {
+            masks::common::look();
         }
     }
 }

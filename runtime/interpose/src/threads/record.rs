@@ -21,7 +21,7 @@ use std::ffi::{c_int, c_void};
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
 use libc::pthread_t;
 use sched::GHandle;
@@ -61,6 +61,8 @@ pub(super) struct Record {
     stack: OnceLock<(usize, usize)>,
     about: Mutex<About>,
     signals: Mutex<Signals>,
+    /// The signals that the thread blocks.
+    mask: AtomicU64,
 }
 
 /// What a thread may change of another one.
@@ -180,6 +182,18 @@ impl Record {
         }
     }
 
+    /// Returns the signals that the thread blocks.
+    pub(super) fn mask(&self) -> u64 {
+        // Relaxed, here and below: only the thread writes. A sender that reads the word under the lock of the
+        // signals is ordered by that lock: the thread takes what is pending after it has changed the mask.
+        self.mask.load(Ordering::Relaxed)
+    }
+
+    /// Sets the signals that the thread blocks, and returns those of before. *Runs on: the thread.*
+    pub(super) fn set_mask(&self, mask: u64) -> u64 {
+        self.mask.swap(mask, Ordering::Relaxed)
+    }
+
     /// Returns the name, with zeroes at its end.
     pub(super) fn name(&self) -> [u8; NAME] {
         self.about.lock().name
@@ -219,7 +233,7 @@ unsafe impl Send for Reference {}
 
 impl Reference {
     /// Makes a record of a joinable or detached thread, with the name of the thread that starts it.
-    pub(super) fn new(detached: bool, name: [u8; NAME]) -> Reference {
+    pub(super) fn new(detached: bool, name: [u8; NAME], mask: u64) -> Reference {
         let record = Box::new(Record {
             mark: MARK,
             references: AtomicUsize::new(1),
@@ -230,6 +244,7 @@ impl Reference {
             stack: OnceLock::new(),
             about: Mutex::new(About { name, is_named: false, handle: None }),
             signals: Mutex::default(),
+            mask: AtomicU64::new(mask),
         });
         Reference(NonNull::from(Box::leak(record)))
     }

@@ -21,6 +21,7 @@ use std::ptr;
 use libc::{siginfo_t, sigset_t, timespec};
 
 use super::record::Record;
+use super::masks::{SET_BYTES, bit, block_kernel, of_kernel, set_kernel};
 use super::{create, real};
 use crate::raw::call;
 use crate::{error, finish, process};
@@ -29,9 +30,6 @@ real! {
     sigwait: unsafe extern "C" fn(*const sigset_t, *mut c_int) -> c_int;
     sigtimedwait: unsafe extern "C" fn(*const sigset_t, *mut siginfo_t, *const timespec) -> c_int;
 }
-
-/// The size of the kernel's sets: one bit for each of 64 signals.
-const SET_BYTES: usize = 8;
 
 /// What a green thread waits for by these functions, and what was sent to it.
 #[derive(Default)]
@@ -46,24 +44,37 @@ pub(super) struct Signals {
     waits_on: Option<c_int>,
 }
 
-fn bit(signal: c_int) -> u64 {
-    1 << (signal - 1)
-}
-
 impl Signals {
-    /// Sends a signal to the thread. Returns `false` if the thread has never waited for it, and so may expect
-    /// a handler to run.
-    pub(super) fn send(&mut self, signal: c_int) -> bool {
-        if !(1..=64).contains(&signal) || self.awaited & bit(signal) == 0 {
+    /// Sends a signal to the thread, which blocks those of `mask`. Returns `false` if the thread neither blocks
+    /// the signal nor has ever waited for it, and so may expect a handler to run.
+    pub(super) fn send(&mut self, signal: c_int, mask: u64) -> bool {
+        if !(1..=64).contains(&signal) || (self.awaited | mask) & bit(signal) == 0 {
             return false;
         }
         self.pending |= bit(signal);
-        if let Some(os_thread) = self.waits_on {
+        if let Some(os_thread) = self.waits_on.filter(|_| self.awaited & bit(signal) != 0) {
             self.sent |= bit(signal);
             // SAFETY: the call has no pointers. The OS thread lives: it has not left its wait.
             let _sent = unsafe { call!(libc::SYS_tgkill, process::id(), os_thread, signal) };
         }
         true
+    }
+
+    /// Takes the signals of `set` that were sent, and that the thread has not got.
+    pub(super) fn take(&mut self, set: u64) -> u64 {
+        let taken = self.pending & set;
+        self.pending &= !set;
+        taken
+    }
+
+    /// Keeps signals that the thread has not got.
+    pub(super) fn keep(&mut self, set: u64) {
+        self.pending |= set;
+    }
+
+    /// Returns what was sent to the thread, and it has not got.
+    pub(super) fn pending(&self) -> u64 {
+        self.pending
     }
 
     /// Takes a signal of `set` that was sent before, or notes that this OS thread waits for the set.
@@ -120,7 +131,7 @@ unsafe fn wait(own: &Record, set: u64, info: *mut siginfo_t, time: *const timesp
     let ready = own.with_signals(|signals| {
         let ready = signals.begin(set);
         if ready.is_none() {
-            mask(libc::SIG_BLOCK, &set, &mut before);
+            before = block_kernel(set);
         }
         ready
     });
@@ -132,14 +143,8 @@ unsafe fn wait(own: &Record, set: u64, info: *mut siginfo_t, time: *const timesp
     // SAFETY: this contract.
     let result = unsafe { call!(libc::SYS_rt_sigtimedwait, &raw const set, info, time, SET_BYTES) };
     own.with_signals(|signals| signals.end(result));
-    mask(libc::SIG_SETMASK, &before, ptr::null_mut());
+    set_kernel(before);
     result
-}
-
-/// Changes the mask of this OS thread.
-fn mask(how: c_int, set: &u64, before: *mut u64) {
-    // SAFETY: the callers' sets have this size, or there is no second one.
-    let _changed = unsafe { call!(libc::SYS_rt_sigprocmask, how, ptr::from_ref(set), before, SET_BYTES) };
 }
 
 /// Writes what the kernel would, of a signal by `pthread_kill`.
@@ -154,15 +159,6 @@ unsafe fn write_info(info: *mut siginfo_t, signal: c_int) {
             (*info).si_signo = signal;
         }
     }
-}
-
-/// Returns the kernel's set.
-///
-/// # Safety
-/// `set` is a set of the caller's.
-unsafe fn of_kernel(set: *const sigset_t) -> u64 {
-    // SAFETY: this contract; the set of libc begins with that of the kernel.
-    unsafe { set.cast::<u64>().read() }
 }
 
 /// libc's `sigwait`. A green thread gets what was sent to it by `pthread_kill`, too.

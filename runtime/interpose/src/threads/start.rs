@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use libc::EXIT_FAILURE;
 
 use super::record::Reference;
-use super::{create, names, real};
+use super::{children, create, masks, names, real};
 use crate::host::{Host, host, set};
 
 /// `main` as the linker knows it.
@@ -102,9 +102,12 @@ impl Arguments {
 /// *Runs on: the process's first OS thread.*
 unsafe extern "C-unwind" fn first_main(argc: c_int, argv: *mut *mut c_char, envp: *mut *mut c_char) -> c_int {
     let arguments = Arguments(argc, argv, envp);
-    match prepare() {
+    let mask = masks::set_kernel(masks::OF_RUNTIME);
+    let prepared = prepare();
+    masks::set_kernel(mask);
+    match prepared {
         // SAFETY: these are libc's arguments, and only one arm runs.
-        Ok(true) => unsafe { run_green(arguments) },
+        Ok(true) => unsafe { run_green(arguments, mask) },
         // SAFETY: as above.
         Ok(false) => unsafe { arguments.call() },
         Err(error) => {
@@ -123,6 +126,7 @@ fn prepare() -> io::Result<bool> {
         }
         Ok(true) => {
             sched::foreign::set_of_other(names::stack_of);
+            children::prepare();
             // Relaxed: as in `are_green`.
             GREEN.store(true, Ordering::Relaxed);
             Ok(true)
@@ -131,25 +135,25 @@ fn prepare() -> io::Result<bool> {
     }
 }
 
-/// Runs `main` as a green thread, and returns what it returns.
+/// Runs `main` as a green thread with this mask of signals, and returns what it returns.
 ///
 /// # Safety
 /// As for `Arguments::call`.
-unsafe fn run_green(arguments: Arguments) -> c_int {
-    let record = Reference::new(false, names::of_os_thread());
+unsafe fn run_green(arguments: Arguments, mask: u64) -> c_int {
+    let record = Reference::new(false, names::of_os_thread(), mask);
     let main = move || {
         // SAFETY: this contract.
         let code = unsafe { arguments.call() };
         create::end_if_forked(code);
         ptr::without_provenance_mut(code as usize)
     };
-    if let Err(error) = create::begin(&record, main_stack(), main) {
+    if let Err(error) = create::begin(&record, true, main_stack(), main) {
         eprintln!("no green thread for `main` could be started: {error}");
         return EXIT_FAILURE;
     }
-    record.wait(timers::clock::NEVER);
+    masks::common::serve(|| record.is_over());
     if record.has_exited() {
-        create::wait_for_all();
+        masks::common::serve(masks::common::are_none_left);
         return 0;
     }
     record.result().addr() as c_int

@@ -243,13 +243,14 @@ pub fn handler() {
 }
 
 /// A signal comes to each OS thread again and again, while threads park and wake each other: a handler that
-/// took a lock of what it interrupts would wait for ever.
+/// took a lock of what it interrupts would wait for ever. The OS threads of the runtime do not block this
+/// signal.
 pub fn storm() {
     static OVER: AtomicBool = AtomicBool::new(false);
     static TAKEN: AtomicUsize = AtomicUsize::new(0);
     static PAIRS: [[Semaphore; 2]; 8] = [const { [Semaphore::new(), Semaphore::new()] }; 8];
     SIGNALLED.init(0);
-    install(libc::SIGUSR1);
+    install(libc::SIGVTALRM);
     PAIRS.iter().flatten().for_each(|semaphore| semaphore.init(0));
     let mut threads = Vec::new();
     for [one, other] in &PAIRS {
@@ -271,7 +272,7 @@ pub fn storm() {
     });
     let signals = os::spawn(|| {
         while !OVER.load(SeqCst) {
-            signal_each_os_thread(libc::SIGUSR1);
+            signal_each_os_thread(libc::SIGVTALRM);
         }
     });
     takes.join().unwrap();
