@@ -53,8 +53,14 @@ fn same(program: &str, args: &[&str]) -> (Vec<u8>, String) {
 
 /// Returns `false`, and says so, if the program is missing here. CI has all.
 fn has(program: &str) -> bool {
+    has_in(&[], program)
+}
+
+/// As `has`, also for programs in these folders.
+fn has_in(more: &[&str], program: &str) -> bool {
     let folders = std::env::var_os("PATH").unwrap();
-    let there = std::env::split_paths(&folders).any(|folder| folder.join(program).is_file());
+    let mut folders = std::env::split_paths(&folders).chain(more.iter().map(Into::into));
+    let there = folders.any(|folder| folder.join(program).is_file());
     assert!(
         there || std::env::var_os("CI").is_none_or(|ci| ci != "true"),
         "{program} is missing: run ci/setup.sh"
@@ -253,6 +259,66 @@ fn memcached() {
         };
         thread::scope(|scope| (0..20).for_each(|number| _ = scope.spawn(move || client(number))));
     }
+}
+
+/// MariaDB's server, with a client of 20 threads, is shut down by a signal, and by a client. It blocks the
+/// signal in all threads, and one of them waits for it.
+#[test]
+fn mariadb() {
+    let programs = ["mariadbd", "mariadb-install-db", "mariadb-slap", "mariadb-admin"];
+    if !programs.into_iter().all(|program| has_in(&["/usr/sbin"], program)) {
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("monochrome-mariadb-{}", std::process::id()));
+    let of_folder = |name: &str| format!("--{name}={}", folder.join(name).display());
+    let (data, socket) = (of_folder("datadir"), of_folder("socket"));
+    std::fs::create_dir_all(&folder).unwrap();
+    // A user is refused by all but the superuser.
+    // SAFETY: the call has no requirements.
+    let user = if unsafe { libc::getuid() } == 0 { &["--user=root"][..] } else { &[] };
+    let mut install = Command::new("mariadb-install-db");
+    install.args(["--no-defaults", &data, "--skip-test-db", "--auth-root-authentication-method=normal"]);
+    let installed = install.args(user).output().unwrap();
+    assert!(installed.status.success(), "{installed:?}");
+    let client = |program: &str, args: &[&str]| {
+        let mut command = Command::new("timeout");
+        command.args(["60", program, "--no-defaults", &socket, "--user=root"]).args(args);
+        command.output().unwrap()
+    };
+    for (threads, by_signal) in [("green", true), ("green", false), ("os", true)] {
+        let mut command = launcher();
+        command.args(["run", "/usr/sbin/mariadbd", "--no-defaults", &data, &socket, &of_folder("pid-file")]);
+        command.args(["--skip-networking", "--innodb-buffer-pool-size=16M"]).args(user);
+        let log = folder.join("log");
+        command.stderr(std::fs::File::create(&log).unwrap());
+        let mut server = Server(command.env("RUNTIME_THREADS", threads).spawn().unwrap());
+        let log = || std::fs::read_to_string(&log).unwrap();
+        let start = Instant::now();
+        while !client("mariadb-admin", &["ping"]).status.success() {
+            assert!(start.elapsed() < Duration::from_secs(60), "it does not begin: {}", log());
+            thread::sleep(Duration::from_millis(50));
+        }
+        let load = ["--auto-generate-sql", "--concurrency=20", "--number-of-queries=1000"];
+        let loaded = client("mariadb-slap", &load);
+        assert!(loaded.status.success(), "{loaded:?} {}", log());
+        if by_signal {
+            // SAFETY: the call has no pointers.
+            assert_eq!(unsafe { libc::kill(server.0.id() as libc::pid_t, libc::SIGTERM) }, 0);
+        } else {
+            let shut_down = client("mariadb-admin", &["shutdown"]);
+            assert!(shut_down.status.success(), "{shut_down:?} {}", log());
+        }
+        let start = Instant::now();
+        let status = loop {
+            if let Some(status) = server.0.try_wait().unwrap() {
+                break status;
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "it does not end: {}", log());
+            thread::sleep(Duration::from_millis(10));
+        };
+        assert!(status.success() && log().contains("Shutdown complete"), "{status:?} {}", log());
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 /// A server, which ends with the test, also if that fails.
