@@ -12,7 +12,8 @@
 //! - `join.rs`: `pthread_join` and its kin, `pthread_detach`.
 //! - `names.rs`: `pthread_self`, `pthread_setname_np`, `pthread_getname_np`.
 //! - `attributes.rs`: what an OS thread can do and a green thread cannot: signals, cancellation, scheduling.
-//! - `masks.rs`: `pthread_sigmask` and its kin, `sigsuspend`; `masks/common.rs`: the signals of the process.
+//! - `masks.rs`: `pthread_sigmask` and its kin, `sigsuspend`; `masks/common.rs`: signals of the process;
+//!   `masks/kernel.rs`: the masks of OS threads.
 //! - `children.rs`: `execve`, `posix_spawn`, `system`: the mask of the programs that start.
 //! - `locks.rs`: mutexes, condition variables, semaphores and other locks of C.
 //! - `c11.rs`: threads and locks of C11.

@@ -30,7 +30,7 @@
 //!
 //! | what | what happens otherwise |
 //! | --- | --- |
-//! | signal mask (`pthread_sigmask`), alternate signal stack, signals that are sent to a thread | the mask of another OS thread counts after a park; the OS thread keeps what was set |
+//! | signal mask (`pthread_sigmask`), alternate signal stack, signals that are sent to a thread | the mask of another OS thread counts after a park; the OS thread keeps what was set. [Threads of pthread](super::threads#signals) have masks of their own |
 //! | namespaces and the working directory after `unshare`, `setns` | other green threads run in them |
 //! | scheduling: affinity, priority, policy, slack of timers, name of the thread (`prctl`) | the OS thread keeps them, and other green threads run with them |
 //! | user, groups and capabilities that are set by a system call, not by libc; `setfsuid`; seccomp, Landlock, `NO_NEW_PRIVS` of one thread | other green threads get the rights, or lose them |

@@ -103,7 +103,9 @@
 //! | `pthread_self` `pthread_equal` | its own name, the same on each OS thread |
 //! | `pthread_setname_np` `pthread_getname_np` | its own name, which [dumps](super::dumps) show |
 //! | `pthread_getattr_np` | its stack, also of another thread; `EAGAIN` if it has not begun |
-//! | `pthread_kill` | the signal 0, any to itself, and to another one what [it has waited for](#signals) |
+//! | `pthread_kill` | the signal 0, any to itself, and to another one what [it blocks or has waited for](#signals) |
+//! | `pthread_sigmask` `sigprocmask` | [its own mask](#signals), which it keeps on each OS thread |
+//! | `sigpending` `sigsuspend` `pause` `raise` | those of its own mask |
 //! | `pthread_sigqueue` | the signal 0; all else is `ENOTSUP` |
 //! | `pthread_cancel` | `ENOTSUP` |
 //! | `pthread_getschedparam` | `SCHED_OTHER` with the priority 0 |
@@ -117,6 +119,7 @@
 //! | `thrd_create` and the other functions of C11 | [as those of pthread](#locks-of-c) |
 //! | `sigwait` `sigwaitinfo` `sigtimedwait` | hold, and take [signals](#signals) of `pthread_kill` |
 //! | `sched_yield` | lets other green threads run, then other OS threads |
+//! | `execv` and its kin, `posix_spawn`, `system`, `popen` | the program begins with the thread's own mask |
 //! | `__libc_start_main` | runs `main` as a green thread |
 //!
 //! - When a join returns, the destructors of thread-locals and keys have run. It returns `EDEADLK` to the
@@ -168,7 +171,7 @@
 //! | `getaddrinfo` | at once for an address as text; otherwise it holds, with a bound |
 //! | `waitpid` and its kin | holds |
 //! | `sigwait` `sigwaitinfo` `sigtimedwait` | holds, and takes [signals](#signals) of `pthread_kill`, too |
-//! | `sigsuspend` `pause` | holds, with the signal mask of the OS thread |
+//! | `sigsuspend` `pause` | holds, until a signal to the process that its mask lets in |
 //! | `flock` `lockf`, and `fcntl` with `F_OFD_SETLKW` | holds |
 //! | `open` of a FIFO without its other end | holds |
 //! | semaphores, mutexes and others that processes share | holds |
@@ -178,16 +181,38 @@
 //!
 //! ## Signals
 //!
-//! A green thread that has waited for a signal by `sigwait` or its kin gets this signal by `pthread_kill`: in
-//! the wait, or else in the next one. `pthread_kill` to another green thread returns `ENOTSUP` for all other
-//! signals: no handler would run there.
+//! The mask of a green thread is its own. A thread inherits the mask of the thread that starts it, or has
+//! that of its attributes, and keeps it on each OS thread.
+//!
+//! - **A signal to the process** (`kill`, a terminal, a timer) runs its handler on the process's first OS
+//!   thread, as long as any green thread lets the signal in. It does not end the waits of green threads, but
+//!   for `sigsuspend` and `pause`. If all green threads block it, it stays pending: for `sigwait` and its
+//!   kin, for a `signalfd`, or for the thread that unblocks it. That one runs the handler before
+//!   `pthread_sigmask` returns.
+//! - **A signal of a thread to itself** (`raise`, `pthread_kill`) runs its handler there, in the call.
+//! - **`pthread_kill` to another green thread**: a thread that blocks the signal, or has waited for it by
+//!   `sigwait` or its kin, gets it in such a wait or when it unblocks it. For all other threads the call
+//!   returns `ENOTSUP`: no handler would run there.
+//! - **What the runtime needs is never blocked**: `SIGPROF`, the signals of faults, and `SIGURG` unless the
+//!   program has a handler of its own for it. The thread's mask still shows what it has asked for.
+//! - **Costs**: none at a switch, unless a thread blocks `SIGPIPE`, `SIGXFSZ`, `SIGABRT`, `SIGVTALRM`,
+//!   `SIGTTIN`, `SIGTTOU` or `SIGURG`. The kernel sends these to the OS thread that has caused them. So a
+//!   thread that blocks one of them pays for two or three system calls whenever it parks. A `pthread_sigmask`
+//!   that changes what all threads block waits for the first OS thread, for a second at most.
+//! - **Programs that a thread starts** begin with its mask: by `fork`, `posix_spawn`, `system`, `popen`, and
+//!   `execve` and its kin. A child of `vfork` that calls `execl`, `execlp` or `execle` does not: it must set
+//!   its mask.
+//! - **Not caught**: the system call itself, and glibc's `sigblock`, `sighold`, `sigset`, `siglongjmp`. They
+//!   change the mask of the OS thread. So does `pthread_sigmask` in a closure of [`spawn`](crate::spawn()).
+//! - **The runtime's OS threads block all other signals.** A signal that is sent to one of them by its number
+//!   (`tgkill`, `SIGEV_THREAD_ID`) stays pending there.
 //!
 //! ## Attributes
 //!
 //! A stack has the size of the attributes, and at least the runtime's: 2 MiB, or `RUNTIME_STACK_SIZE`. It is
 //! address space, of which only the used pages take memory. `main` has a stack of the size of
 //! `RLIMIT_STACK`, or of 8 MiB if that is no limit. These attributes are ignored: a stack of the caller's,
-//! the size of the guard, scheduling, affinity, the signal mask.
+//! the size of the guard, scheduling, affinity.
 //!
 //! std's locks, conditions, channels, `park` and scopes wait as the page [`interpose`](super::interpose)
 //! says: no wait takes an OS thread. Those of `parking_lot`, `crossbeam-channel` and rayon neither.
@@ -199,10 +224,6 @@
 //! - **The kernel's view.** `gettid`, `/proc/self/task`, `prctl(PR_SET_NAME)`, `sched_setaffinity` and
 //!   `setpriority` of "this thread", `ptrace`: these are the OS thread's, and it changes. The page
 //!   [`os_thread`](super::os_thread) has the list. A panic's message has the number of the OS thread.
-//! - **Signal masks** stay with the OS thread. Do not block a signal in one thread to wait for it there: use
-//!   [`thread::pin`](crate::thread::pin), a `signalfd`, or [`signal`](crate::signal).
-//!   MariaDB's server does block one there. It answers, but its shutdown often hangs: the signal that it
-//!   sends to itself reaches an OS thread that does not block it.
 //! - **A child of `fork`** that does not call `exec` has no green threads, and can start none: see
 //!   [`fork`](super::fork). `std::process::Command` is not concerned.
 //! - **Thread-locals that constructors have set**, before `main`, belong to the process's first OS thread.

@@ -8,8 +8,9 @@ use std::ptr;
 use libc::{clockid_t, cpu_set_t, pthread_t, sched_param};
 use netpoll::raw::fail;
 
-use super::record::Record;
-use super::{create, masks, real};
+use super::masks::kernel::send_here;
+use super::record::{self, Record};
+use super::{masks, real};
 use crate::raw::call;
 use crate::{error, finish, process};
 
@@ -35,16 +36,14 @@ pub unsafe extern "C" fn kill(thread: pthread_t, signal: c_int) -> c_int {
     // SAFETY: the caller's arguments.
     match unsafe { Record::of(thread) } {
         Some(record) if !record.is_over() && is_kept(record, signal) => 0,
-        Some(record) => signal_green(record, signal, || {
-            masks::as_own(record, || tell_here(signal))
-        }),
+        Some(record) => signal_green(record, signal, || masks::as_own(record, || send_here(signal))),
         // SAFETY: the caller's arguments.
         None => unsafe { pthread_kill()(thread, signal) },
     }
 }
 
-/// Keeps a signal for a thread that blocks it, or that waits for it by `sigwait` or its kin. Returns `false` if
-/// the thread does neither.
+/// Keeps a signal for a thread that blocks it, or that waits for it by `sigwait` or its kin. Returns `false`
+/// if the thread does neither.
 fn is_kept(record: &Record, signal: c_int) -> bool {
     record.with_signals(|signals| signals.send(signal, record.mask()))
 }
@@ -60,18 +59,8 @@ pub unsafe extern "C" fn raise_signal(signal: c_int) -> c_int {
             0 => 0,
             errno => fail(error(errno)) as c_int,
         },
-        None => finish(tell_here(signal)) as c_int,
+        None => finish(send_here(signal)) as c_int,
     }
-}
-
-/// Sends a signal to this OS thread.
-pub(super) fn send_here(signal: c_int) {
-    tell_here(signal);
-}
-
-fn tell_here(signal: c_int) -> isize {
-    // SAFETY: the call has no pointers.
-    unsafe { call!(libc::SYS_tgkill, process::id(), own_os_thread(), signal) }
 }
 
 /// libc's `pthread_sigqueue`: as `pthread_kill`, but the signal of a green thread to itself is `ENOTSUP`,
@@ -89,7 +78,7 @@ pub unsafe extern "C" fn sigqueue(thread: pthread_t, signal: c_int, value: *mut 
 }
 
 fn signal_green(record: &Record, signal: c_int, to_itself: impl FnOnce() -> isize) -> c_int {
-    let is_own = create::own().is_some_and(|own| ptr::eq(own, record));
+    let is_own = record::own().is_some_and(|own| ptr::eq(own, record));
     match signal {
         _ if record.is_over() => libc::ESRCH,
         0 => 0,
@@ -97,11 +86,6 @@ fn signal_green(record: &Record, signal: c_int, to_itself: impl FnOnce() -> isiz
         _ if is_own => -to_itself() as c_int,
         _ => libc::ENOTSUP,
     }
-}
-
-fn own_os_thread() -> c_int {
-    // SAFETY: the call has no arguments.
-    unsafe { call!(libc::SYS_gettid) as c_int }
 }
 
 /// libc's `pthread_cancel`: `ENOTSUP` for a green thread.

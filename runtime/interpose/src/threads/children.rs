@@ -2,14 +2,14 @@
 //! begins with the mask of signals of that thread, and not with that of the OS thread.
 //!
 //! A child of `fork` gets the mask at once. A child of `vfork` gets it in `execve` and the other functions
-//! here. `execl`, `execlp` and `execle` have as many arguments as the caller likes, so they are libc's, and so
-//! is `vfork`.
+//! here. `execl`, `execlp` and `execle` have as many arguments as the caller likes, so they are libc's, and
+//! so is `vfork`.
 
 use std::ffi::{c_char, c_int};
 
 use libc::{FILE, pid_t, posix_spawn_file_actions_t, posix_spawnattr_t};
 
-use super::{create, masks, real};
+use super::{create, masks, real, record};
 use crate::process;
 
 type Path = *const c_char;
@@ -36,20 +36,9 @@ real! {
     fexecve: unsafe extern "C" fn(c_int, Strings, Strings) -> c_int;
 }
 
-/// Gives children of `fork` the mask of the thread that has forked. *Runs on: the first OS thread, before
-/// `main`.*
-pub(super) fn prepare() {
-    extern "C" fn in_child() {
-        masks::become_child();
-    }
-    // SAFETY: the function makes one system call, and reads thread-locals without a destructor. If the system
-    // has no memory for it, children have the mask of the OS thread.
-    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-}
-
 /// Makes a call by which a program starts.
 fn starts<T>(call: impl FnOnce() -> T) -> T {
-    match create::own() {
+    match record::own() {
         Some(own) => masks::as_inherited(own, call),
         None => call(),
     }

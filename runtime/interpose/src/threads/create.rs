@@ -1,6 +1,5 @@
 //! `pthread_create`, `pthread_exit`, and the life of a green thread of pthread.
 
-use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
@@ -12,7 +11,7 @@ use libc::{pthread_attr_t, pthread_t};
 use sched::spawn::{Spec, Where};
 use sched::{After, Cancelled, Sched, foreign, fork, simulation, starting};
 
-use super::record::{Record, Reference};
+use super::record::{self, Record, Reference, set_own};
 use super::{masks, names, real, start};
 use crate::host::host;
 
@@ -26,11 +25,6 @@ real! {
 
 unsafe extern "C" {
     fn pthread_attr_getdetachstate(attr: *const pthread_attr_t, state: *mut c_int) -> c_int;
-}
-
-thread_local! {
-    /// The record of the green thread with these thread-locals; null on OS threads and in other closures.
-    static OWN: Cell<*const Record> = const { Cell::new(ptr::null()) };
 }
 
 /// libc's `pthread_create`: starts a green thread in user code.
@@ -213,24 +207,6 @@ impl After for Ends {
     }
 }
 
-/// Never inlined, as `own`: the caller may be on another OS thread at each call.
-#[inline(never)]
-fn set_own(record: *const Record) {
-    OWN.set(record);
-}
-
-/// Returns the record of the calling thread, if that is a green thread of pthread.
-pub(super) fn own<'r>() -> Option<&'r Record> {
-    // SAFETY: the record is that of the running thread, which has a reference until its end. Its
-    // thread-locals are made anew after it.
-    unsafe { own_pointer().as_ref() }
-}
-
-#[inline(never)]
-fn own_pointer() -> *const Record {
-    OWN.get()
-}
-
 /// What a thread unwinds with in `pthread_exit`: its result.
 struct Exit(*mut c_void);
 
@@ -242,7 +218,7 @@ unsafe impl Send for Exit {}
 /// # Safety
 /// As libc's.
 pub unsafe extern "C-unwind" fn exit(result: *mut c_void) -> ! {
-    match own() {
+    match record::own() {
         Some(record) => {
             record.exits();
             resume_unwind(Box::new(Exit(result)))

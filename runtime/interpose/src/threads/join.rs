@@ -9,8 +9,8 @@ use libc::{clockid_t, pthread_t, timespec};
 use sched::foreign::{is_blocking, is_user_code};
 use timers::clock;
 
-use super::record::{Record, Reference};
-use super::{create, real};
+use super::real;
+use super::record::{self, Record, Reference};
 use crate::poll::duration;
 use crate::{process, sleep};
 
@@ -124,7 +124,7 @@ unsafe fn join_until(record: &Record, result: Result, clock: clockid_t, time: *c
 /// # Safety
 /// `result` is null or a place for the result.
 unsafe fn join_green(record: &Record, result: Result, until: u64, late: c_int) -> c_int {
-    if create::own().is_some_and(|own| std::ptr::eq(own, record)) {
+    if record::own().is_some_and(|own| std::ptr::eq(own, record)) {
         return libc::EDEADLK;
     }
     if !record.begin_join() {

@@ -13,101 +13,41 @@
 //! - *A signal to the process* reaches the first OS thread, and its handler runs there. If all green threads
 //!   block the signal, it stays pending, for `sigwait`, a `signalfd`, or the thread that unblocks it. The
 //!   kernel has preferred this OS thread before, too. `masks/common.rs` keeps its mask.
-//! - *A signal that a thread sends to itself* runs its handler there: `as_own` lets the OS thread have the mask
-//!   of the green thread for one call.
+//! - *A signal that a thread sends to itself* runs its handler there: `as_own` lets the OS thread have the
+//!   mask of the green thread for one call.
 //! - *A signal outside of `ROUTED`* comes from what the thread itself does, such as `SIGPIPE`. A green thread
-//!   that blocks one has a slot (`sched::contexts`): its OS thread gets and loses the mask at each switch. All
-//!   other green threads pay nothing.
+//!   that blocks one has a slot (`sched::contexts`): its OS thread gets and loses the mask at each switch.
+//!   All other green threads pay nothing.
 //!
-//! Handlers and children of `vfork` change the mask of their OS thread, as ever. They are recognised by a mask
-//! that is not the one above, and by the number of the process.
+//! Handlers and children of `vfork` change the mask of their OS thread, as ever. They are recognised by a
+//! mask that is not the one above, and by the number of the process.
 //!
 //! Rejected: *to set the kernel's mask at each switch where it differs*. While a thread is parked, signals of
 //! the process come to OS threads that do not have its mask.
 
 pub(super) mod common;
+pub(super) mod kernel;
 
 use std::ffi::c_int;
-use std::ptr;
 
-use libc::{pthread_attr_t, sigset_t, timespec};
+use libc::{pthread_attr_t, sigset_t};
 use netpoll::raw::fail;
 use sched::contexts::{self, Carrier, Slot};
 use sched::foreign;
 
-use super::record::Record;
-use super::{attributes, create, start};
+use self::kernel::{
+    CAUSED, NEVER, OF_THREAD, ROUTED, SET_BYTES, UNBLOCKABLE, base, bit, change_kernel, of_kernel,
+    send_all_here, set_kernel, take_pending,
+};
+use super::record::{self, Record};
 use crate::raw::call;
 use crate::{error, finish, process};
-
-/// The size of the kernel's sets: one bit for each of 64 signals.
-pub(super) const SET_BYTES: usize = 8;
-
-/// Returns the bit of a signal.
-pub(super) const fn bit(signal: c_int) -> u64 {
-    1 << (signal - 1)
-}
-
-/// Signals that cannot be blocked, and those by which glibc stops its threads.
-const UNBLOCKABLE: u64 = bit(libc::SIGKILL) | bit(libc::SIGSTOP) | bit(32) | bit(33);
-/// Signals that no OS thread blocks, whatever the program says. A fault ends the process if its signal is
-/// blocked, and no overflow would be reported. CPU profiles need `SIGPROF`.
-const NEVER: u64 = UNBLOCKABLE
-    | bit(libc::SIGSEGV)
-    | bit(libc::SIGBUS)
-    | bit(libc::SIGFPE)
-    | bit(libc::SIGILL)
-    | bit(libc::SIGTRAP)
-    | bit(libc::SIGSYS)
-    | bit(libc::SIGPROF);
-/// Signals that the kernel sends to the thread that has caused them, and those of terminals: a call fails
-/// there if the signal is blocked. `SIGURG` is the runtime's own, or the program's.
-const OF_THREAD: u64 = bit(libc::SIGPIPE)
-    | bit(libc::SIGXFSZ)
-    | bit(libc::SIGABRT)
-    | bit(libc::SIGVTALRM)
-    | bit(libc::SIGTTIN)
-    | bit(libc::SIGTTOU)
-    | bit(libc::SIGURG);
-/// Of these, the signals that are caused by what a thread writes, and stay with it if it blocks them.
-const CAUSED: u64 = bit(libc::SIGPIPE) | bit(libc::SIGXFSZ);
-/// Signals that go to the first OS thread.
-const ROUTED: u64 = !(NEVER | OF_THREAD);
-
-/// The mask of the runtime's OS threads, which they inherit from the first one.
-pub(super) const OF_RUNTIME: u64 = ROUTED;
-
-/// Returns the mask of an OS thread that runs a green thread without signals of its own; 0 if the threads of
-/// this process are OS threads.
-pub(super) fn base() -> u64 {
-    if start::are_green() { ROUTED } else { 0 }
-}
 
 /// Returns what the OS thread of a green thread with `mask` blocks besides `base`.
 fn of_thread(mask: u64) -> u64 {
     let kept = mask & OF_THREAD;
     let of_runtime = if kept & bit(libc::SIGURG) == 0 { None } else { foreign::signal_of_runtime() };
     kept & !of_runtime.map_or(0, bit)
-}
-
-/// Changes the mask of this OS thread, or only returns it. `how` is that of `sigprocmask`.
-fn change_kernel(how: c_int, set: Option<&u64>) -> Result<u64, isize> {
-    let mut before = 0_u64;
-    let set = set.map_or(ptr::null(), ptr::from_ref);
-    // SAFETY: the places are this function's, or null, and have the size of a set.
-    let result = unsafe { call!(libc::SYS_rt_sigprocmask, how, set, &raw mut before, SET_BYTES) };
-    if result < 0 { Err(result) } else { Ok(before) }
-}
-
-/// Sets the mask of this OS thread, and returns the one before.
-pub(super) fn set_kernel(mask: u64) -> u64 {
-    // The arguments are right, so the call does not fail.
-    change_kernel(libc::SIG_SETMASK, Some(&mask)).unwrap_or_default()
-}
-
-/// Blocks signals for this OS thread, and returns the mask of before.
-pub(super) fn block_kernel(set: u64) -> u64 {
-    change_kernel(libc::SIG_BLOCK, Some(&set)).unwrap_or_default()
 }
 
 /// Runs `start`, which starts OS threads of the runtime's own: these inherit their mask.
@@ -132,12 +72,24 @@ pub(super) fn of_program(mask: u64) -> u64 {
     mask & !NEVER & (!OF_THREAD | of_thread(mask))
 }
 
-/// Returns the calling thread if that is a green thread of pthread, outside of signal handlers and of children
-/// that have its memory.
+/// Returns the calling thread if that is a green thread of pthread, outside of signal handlers and of
+/// children that have its memory.
 pub(super) fn own_here<'r>() -> Option<&'r Record> {
-    let own = create::own()?;
+    let own = record::own()?;
     let expected = base() | of_thread(own.mask());
     (change_kernel(libc::SIG_BLOCK, None) == Ok(expected) && process::is_own()).then_some(own)
+}
+
+/// Begins with masks of green threads. Children of `fork` get the mask of the thread that has forked. *Runs
+/// on: the first OS thread, before `main`.*
+pub(super) fn turn_on() {
+    extern "C" fn in_child() {
+        become_child();
+    }
+    kernel::turn_on();
+    // SAFETY: the function makes one system call, and reads thread-locals without a destructor. If the system
+    // has no memory for it, children have the mask of the OS thread.
+    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }
 
 /// Makes a call by which a program starts, which inherits the mask of this OS thread: here that of `own`, the
@@ -151,8 +103,8 @@ pub(super) fn as_inherited<T>(own: &Record, call: impl FnOnce() -> T) -> T {
 }
 
 /// Gives this OS thread the mask of its green thread. *Runs on: the only thread of a child of `fork`.*
-pub(super) fn become_child() {
-    if let Some(own) = create::own() {
+fn become_child() {
+    if let Some(own) = record::own() {
         set_kernel(of_program(own.mask()));
     }
 }
@@ -184,24 +136,9 @@ fn change(own: &Record, mask: u64) {
     if unblocked != 0 {
         // Signals that are pending come here, before the first OS thread can have them.
         let sent = own.with_signals(|signals| signals.take(unblocked));
-        as_own(own, || (1..=64).filter(|&signal| sent & bit(signal) != 0).for_each(attributes::send_here));
+        as_own(own, || send_all_here(sent));
     }
     common::changed(before, mask);
-}
-
-/// Takes the signals of `set` that are pending for this OS thread: otherwise their handlers would run when it
-/// lets them in.
-fn take_pending(set: u64) -> u64 {
-    let (mut taken, none) = (0, timespec { tv_sec: 0, tv_nsec: 0 });
-    loop {
-        let left = set & !taken;
-        let (left, none) = (&raw const left, &raw const none);
-        // SAFETY: the set and the time are this function's.
-        match unsafe { call!(libc::SYS_rt_sigtimedwait, left, ptr::null::<()>(), none, SET_BYTES) } {
-            signal @ 1..=64 => taken |= bit(signal as c_int),
-            _ => return taken,
-        }
-    }
 }
 
 /// Keeps the mask of a green thread that blocks signals of `OF_THREAD`.
@@ -209,7 +146,7 @@ struct Kept(Option<u64>);
 
 impl Carrier for Kept {
     fn save(&mut self) {
-        if let Some(own) = create::own().filter(|own| own.mask() & CAUSED != 0) {
+        if let Some(own) = record::own().filter(|own| own.mask() & CAUSED != 0) {
             own.with_signals(|signals| signals.keep(take_pending(own.mask() & CAUSED)));
         }
         self.0 = Some(set_kernel(base()));
@@ -239,15 +176,6 @@ impl Slot for Follows {
 }
 
 static FOLLOWS: Follows = Follows { _not_empty: 0 };
-
-/// Returns the kernel's set.
-///
-/// # Safety
-/// `set` is a set of the caller's.
-pub(super) unsafe fn of_kernel(set: *const sigset_t) -> u64 {
-    // SAFETY: this contract; the set of libc begins with that of the kernel.
-    unsafe { set.cast::<u64>().read() }
-}
 
 /// libc's `pthread_sigmask`: the mask of a green thread is its own.
 ///
@@ -307,7 +235,7 @@ pub unsafe extern "C" fn process_mask(how: c_int, set: *const sigset_t, before: 
 pub unsafe extern "C" fn pending(set: *mut sigset_t) -> c_int {
     // SAFETY: the caller's place.
     let result = unsafe { call!(libc::SYS_rt_sigpending, set, SET_BYTES) };
-    if let Some(own) = create::own().filter(|_| result >= 0) {
+    if let Some(own) = record::own().filter(|_| result >= 0) {
         let set = set.cast::<u64>();
         // SAFETY: as above; the call has filled it. What the kernel has pending for a mask that is not the
         // green thread's is not pending for the green thread.
@@ -316,7 +244,7 @@ pub unsafe extern "C" fn pending(set: *mut sigset_t) -> c_int {
     finish(result) as c_int
 }
 
-/// libc's `sigsuspend`. Holds the OS thread, which has the mask meanwhile.
+/// libc's `sigsuspend`. Holds the OS thread, which has this mask in that time.
 ///
 /// # Safety
 /// As libc's.
@@ -342,7 +270,7 @@ fn suspend_with(mask: u64) -> c_int {
     let Some(own) = own_here() else { return finish(wait_for_any(mask)) as c_int };
     let sent = own.with_signals(|signals| signals.take(!mask));
     if sent != 0 {
-        as_own(own, || (1..=64).filter(|&signal| sent & bit(signal) != 0).for_each(attributes::send_here));
+        as_own(own, || send_all_here(sent));
         return fail(error(libc::EINTR)) as c_int;
     }
     let ours = foreign::signal_of_runtime().map_or(0, bit);
@@ -363,7 +291,7 @@ type GetMask = unsafe extern "C" fn(*const pthread_attr_t, *mut sigset_t) -> c_i
 /// # Safety
 /// `attr` is null or leads to attributes.
 pub(super) unsafe fn of_new_thread(attr: *const pthread_attr_t) -> u64 {
-    let inherited = create::own().map_or(0, Record::mask);
+    let inherited = record::own().map_or(0, Record::mask);
     if attr.is_null() {
         return inherited;
     }

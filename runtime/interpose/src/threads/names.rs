@@ -5,8 +5,8 @@ use std::ffi::{CStr, c_char, c_int};
 
 use libc::pthread_t;
 
-use super::record::{NAME, Record};
-use super::{create, real};
+use super::real;
+use super::record::{self, NAME, Record};
 use crate::raw::call;
 
 real! {
@@ -21,7 +21,7 @@ real! {
 /// As libc's, which has no requirements.
 pub unsafe extern "C" fn current() -> pthread_t {
     // SAFETY: libc's function has no requirements.
-    create::own().map_or_else(|| unsafe { pthread_self()() }, Record::thread)
+    record::own().map_or_else(|| unsafe { pthread_self()() }, Record::thread)
 }
 
 /// libc's `pthread_setname_np`. Dumps show the name of a green thread; its OS thread keeps its own.
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn get_name(thread: pthread_t, place: *mut c_char, bytes: 
 
 /// Returns the name that a new thread has from the caller, as the kernel gives it.
 pub(super) fn inherited() -> [u8; NAME] {
-    create::own().map_or_else(of_os_thread, Record::name)
+    record::own().map_or_else(of_os_thread, Record::name)
 }
 
 /// Returns the name of this OS thread.

@@ -17,6 +17,7 @@
 //! live thread is refused. The order of the result and the end: the thread writes the result before its
 //! `ENDED` (Release), and a joiner reads it after it has seen `ENDED` (Acquire).
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
@@ -46,6 +47,30 @@ const DETACHED: u32 = 2;
 
 /// The bytes of a name, with the zero at its end, as the kernel has it.
 pub(super) const NAME: usize = 16;
+
+thread_local! {
+    /// The record of the green thread with these thread-locals; null on OS threads and in other closures.
+    static OWN: Cell<*const Record> = const { Cell::new(ptr::null()) };
+}
+
+/// Sets the record of the calling thread. Never inlined, as `own`: the caller may be on another OS thread at
+/// each call.
+#[inline(never)]
+pub(super) fn set_own(record: *const Record) {
+    OWN.set(record);
+}
+
+/// Returns the record of the calling thread, if that is a green thread of pthread.
+pub(super) fn own<'r>() -> Option<&'r Record> {
+    // SAFETY: the record is that of the running thread, which has a reference until its end. Its
+    // thread-locals are made anew after it.
+    unsafe { own_pointer().as_ref() }
+}
+
+#[inline(never)]
+fn own_pointer() -> *const Record {
+    OWN.get()
+}
 
 /// The record of one green thread.
 #[repr(C)]

@@ -20,9 +20,9 @@ use std::ptr;
 
 use libc::{siginfo_t, sigset_t, timespec};
 
+use super::masks::kernel::{SET_BYTES, bit, block_kernel, of_kernel, set_kernel};
 use super::record::Record;
-use super::masks::{SET_BYTES, bit, block_kernel, of_kernel, set_kernel};
-use super::{create, real};
+use super::{real, record};
 use crate::raw::call;
 use crate::{error, finish, process};
 
@@ -45,8 +45,8 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Sends a signal to the thread, which blocks those of `mask`. Returns `false` if the thread neither blocks
-    /// the signal nor has ever waited for it, and so may expect a handler to run.
+    /// Sends a signal to the thread, which blocks those of `mask`. Returns `false` if the thread neither
+    /// blocks the signal nor has ever waited for it, and so may expect a handler to run.
     pub(super) fn send(&mut self, signal: c_int, mask: u64) -> bool {
         if !(1..=64).contains(&signal) || (self.awaited | mask) & bit(signal) == 0 {
             return false;
@@ -168,7 +168,7 @@ unsafe fn write_info(info: *mut siginfo_t, signal: c_int) {
 pub unsafe extern "C" fn wait_signal(set: *const sigset_t, signal: *mut c_int) -> c_int {
     // SAFETY: the caller's arguments.
     unsafe {
-        let Some(own) = create::own() else { return sigwait()(set, signal) };
+        let Some(own) = record::own() else { return sigwait()(set, signal) };
         loop {
             match wait(own, of_kernel(set), ptr::null_mut(), ptr::null()) {
                 // A handler of another signal has run.
@@ -194,7 +194,7 @@ pub unsafe extern "C" fn timed_wait_signal(
 ) -> c_int {
     // SAFETY: the caller's arguments.
     unsafe {
-        match create::own() {
+        match record::own() {
             Some(own) => finish(wait(own, of_kernel(set), info, time)) as c_int,
             None => sigtimedwait()(set, info, time),
         }

@@ -15,8 +15,9 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use libc::EXIT_FAILURE;
 
+use super::masks::kernel;
 use super::record::Reference;
-use super::{children, create, masks, names, real};
+use super::{create, masks, names, real};
 use crate::host::{Host, host, set};
 
 /// `main` as the linker knows it.
@@ -102,9 +103,9 @@ impl Arguments {
 /// *Runs on: the process's first OS thread.*
 unsafe extern "C-unwind" fn first_main(argc: c_int, argv: *mut *mut c_char, envp: *mut *mut c_char) -> c_int {
     let arguments = Arguments(argc, argv, envp);
-    let mask = masks::set_kernel(masks::OF_RUNTIME);
+    let mask = kernel::set_kernel(kernel::ROUTED);
     let prepared = prepare();
-    masks::set_kernel(mask);
+    kernel::set_kernel(mask);
     match prepared {
         // SAFETY: these are libc's arguments, and only one arm runs.
         Ok(true) => unsafe { run_green(arguments, mask) },
@@ -126,7 +127,7 @@ fn prepare() -> io::Result<bool> {
         }
         Ok(true) => {
             sched::foreign::set_of_other(names::stack_of);
-            children::prepare();
+            masks::turn_on();
             // Relaxed: as in `are_green`.
             GREEN.store(true, Ordering::Relaxed);
             Ok(true)

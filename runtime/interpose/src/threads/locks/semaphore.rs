@@ -37,7 +37,8 @@ use netpoll::raw::fail;
 use sched::foreign;
 use timers::clock;
 
-use super::super::{masks, real};
+use super::super::masks::kernel;
+use super::super::real;
 use super::bell::{self, Listener};
 use super::{are_ours, until};
 use crate::error;
@@ -162,8 +163,8 @@ fn wake(address: usize) {
 }
 
 /// Returns `true` if a signal handler may run here: its signal is blocked in it. A thread that blocks signals
-/// otherwise is taken for one, and only loses time. The OS threads of the runtime block some, but in a handler
-/// they block another set.
+/// otherwise is taken for one, and only loses time. The OS threads of the runtime block some, but in a
+/// handler they block another set.
 ///
 /// A handler with `SA_NODEFER` and an empty mask blocks none: it must not post.
 fn may_interrupt() -> bool {
@@ -172,7 +173,7 @@ fn may_interrupt() -> bool {
     unsafe {
         call!(libc::SYS_rt_sigprocmask, libc::SIG_BLOCK, ptr::null::<u64>(), &raw mut mask, size_of::<u64>())
     };
-    mask != 0 && mask != masks::base()
+    mask != 0 && mask != kernel::base()
 }
 
 /// Takes 1 of the value, and parks where a green thread must wait. `whole` is libc's whole call.

@@ -21,7 +21,7 @@ use std::time::Duration;
 use sched::sync::Mutex;
 use timers::clock;
 
-use super::{NEVER, bit, set_kernel};
+use super::kernel::{NEVER, set_kernel};
 use crate::futex;
 use crate::poll::timespec_of;
 use crate::raw::call;
@@ -98,7 +98,8 @@ fn wait_for(order: u32) {
     }
 }
 
-/// Waits while the word is `value`, or for `time`. Never parks: callers have locks, or are the first OS thread.
+/// Waits while the word is `value`, or for `time`. Never parks: callers have locks, or are the first OS
+/// thread.
 fn wait_in_kernel(word: &AtomicU32, value: u32, time: Option<Duration>) {
     let time = time.map(timespec_of);
     let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
@@ -150,8 +151,8 @@ pub(in super::super) fn begins(mask: u64) {
 
 /// Counts a thread that has ended, or could not be started, with its mask. Returns `true` if it was the last.
 pub(in super::super) fn ends(mask: u64) -> bool {
-    // SeqCst, both: the partner is `changed`. Either this thread sees that there are masks, or that one counts
-    // without this thread.
+    // SeqCst, both: the partner is `changed`. Either this thread sees that there are masks, or that one
+    // counts without this thread.
     if mask == 0 && !ANY.load(Ordering::SeqCst) {
         let was_last = LIVE.fetch_sub(1, Ordering::SeqCst) == 1;
         if ANY.load(Ordering::SeqCst) {
@@ -211,5 +212,3 @@ impl Drop for Suspended {
         common.ask();
     }
 }
-
-const _: () = assert!(bit(64) == 1 << 63);

@@ -136,7 +136,8 @@ fn kept() {
     println!("wrong: {wrong}, main blocks: {}", SIGNALS.iter().any(|&signal| blocks(signal)));
 }
 
-/// A signal that all threads block stays pending, and comes to a `sigwait` and to the thread that unblocks it.
+/// A signal that all threads block stays pending, and comes to a `sigwait` and to the thread that unblocks
+/// it.
 fn pending() {
     handle(libc::SIGUSR1);
     for round in 1..=20 {
