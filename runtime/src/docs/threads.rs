@@ -103,7 +103,7 @@
 //! | `pthread_self` `pthread_equal` | its own name, the same on each OS thread |
 //! | `pthread_setname_np` `pthread_getname_np` | its own name, which [dumps](super::dumps) show |
 //! | `pthread_getattr_np` | its stack, also of another thread; `EAGAIN` if it has not begun |
-//! | `pthread_kill` | the signal 0, any to itself, and to another one what [it blocks or has waited for](#signals) |
+//! | `pthread_kill` | the signal 0, any to itself, to another what [it blocks or has waited for](#signals) |
 //! | `pthread_sigmask` `sigprocmask` | [its own mask](#signals), which it keeps on each OS thread |
 //! | `sigpending` `sigsuspend` `pause` `raise` | those of its own mask |
 //! | `pthread_sigqueue` | the signal 0; all else is `ENOTSUP` |

@@ -7,7 +7,7 @@
 //!                                     the signals of `ROUTED`                 the others
 //!   an OS thread of the runtime       blocked                                 not blocked
 //!   with a green thread on it         blocked                                 as the green thread has it
-//!   the process's first OS thread     blocked if all green threads do         blocked if all green threads do
+//!   the process's first OS thread     blocked if all green threads do         as to the left
 //! ```
 //!
 //! - *A signal to the process* reaches the first OS thread, and its handler runs there. If all green threads
