@@ -117,12 +117,15 @@ pub mod functions {
         pub mod threads {
             pub use crate::interposed::of_libc;
             pub use interpose::threads::attributes::{
-                affinity, cancel, cpu_clock, kill, policy, raise_signal, set_affinity, set_policy,
-                set_priority, sigqueue,
+                affinity, cpu_clock, kill, policy, raise_signal, set_affinity, set_policy, set_priority,
+                sigqueue,
             };
             pub use interpose::threads::c11::{
                 broadcast_c11, create_c11, current_c11, destroy_c11, detach_c11, exit_c11, join_c11,
                 lock_c11, signal_c11, timed_lock_c11, timed_wait_c11, unlock_c11, wait_c11, yield_c11,
+            };
+            pub use interpose::threads::cancel::{
+                cancel, register, set_cancel_state, set_cancel_type, test_cancel, unregister, unwind_next,
             };
             pub use interpose::threads::children::{
                 exec, exec_at, exec_file, exec_in_path, exec_in_path_with, exec_with, open_command,
@@ -280,6 +283,12 @@ macro_rules! __with_threads {
             pthread_barrier_init = $crate::hooks::functions::interposed::threads::init_barrier;
             pthread_barrier_wait = $crate::hooks::functions::interposed::threads::wait_barrier;
             pthread_cancel = $crate::hooks::functions::interposed::threads::cancel;
+            pthread_setcancelstate = $crate::hooks::functions::interposed::threads::set_cancel_state;
+            pthread_setcanceltype = $crate::hooks::functions::interposed::threads::set_cancel_type;
+            pthread_testcancel = $crate::hooks::functions::interposed::threads::test_cancel;
+            __pthread_register_cancel = $crate::hooks::functions::interposed::threads::register;
+            __pthread_unregister_cancel = $crate::hooks::functions::interposed::threads::unregister;
+            __pthread_unwind_next = $crate::hooks::functions::interposed::threads::unwind_next;
             pthread_clockjoin_np = $crate::hooks::functions::interposed::threads::clock_join;
             pthread_cond_broadcast = $crate::hooks::functions::interposed::threads::broadcast;
             pthread_cond_clockwait = $crate::hooks::functions::interposed::threads::clock_wait;

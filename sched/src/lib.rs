@@ -244,7 +244,7 @@ pub use {api::foreign, wait::futex::std_word};
 #[cfg(not(loom))]
 pub use {
     api::join::{GHandle, Join},
-    api::mask::{contain, drop_contained, uncancellable},
+    api::mask::{contain, drop_contained, set_uncancellable, uncancellable},
     api::os_locals::with_os_thread_locals,
     api::{block_on, budget, contexts, locals, park, revocable, sleep, spawn},
     end::block_on_calls::InBlockOn,

@@ -8,7 +8,7 @@ use sched::sync::Mutex;
 
 use super::raw::{self, call};
 use super::wait::{AGAIN, Direction, repeat};
-use super::{finish, may_park};
+use super::{begin_call, finish};
 
 /// Locks for the listeners, chosen by their number. A holder makes two system calls that do not wait.
 static LOCKS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
@@ -17,7 +17,7 @@ static LOCKS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int {
+pub unsafe extern "C-unwind" fn accept(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int {
     // SAFETY: the caller's arguments.
     unsafe { accept4(fd, address, len, 0) }
 }
@@ -26,7 +26,7 @@ pub unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, len: *mut soc
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn accept4(
+pub unsafe extern "C-unwind" fn accept4(
     fd: c_int,
     address: *mut sockaddr,
     len: *mut socklen_t,
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn accept4(
 ) -> c_int {
     // SAFETY: the caller's arguments.
     let block = || unsafe { call!(libc::SYS_accept4, fd, address, len, flags) };
-    if !may_park(fd) {
+    if !begin_call(fd) {
         return finish(block()) as c_int;
     }
     finish(repeat(fd, Direction::Read, || attempt(fd, block), block)) as c_int

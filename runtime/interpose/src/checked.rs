@@ -23,7 +23,12 @@ fn check(fits: bool) {
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn __read_chk(fd: c_int, buf: *mut c_void, count: size_t, size: size_t) -> ssize_t {
+pub unsafe extern "C-unwind" fn __read_chk(
+    fd: c_int,
+    buf: *mut c_void,
+    count: size_t,
+    size: size_t,
+) -> ssize_t {
     check(count <= size);
     // SAFETY: the caller's arguments.
     unsafe { read(fd, buf, count) }
@@ -33,7 +38,7 @@ pub unsafe extern "C" fn __read_chk(fd: c_int, buf: *mut c_void, count: size_t, 
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn __recv_chk(
+pub unsafe extern "C-unwind" fn __recv_chk(
     fd: c_int,
     buf: *mut c_void,
     len: size_t,
@@ -49,7 +54,7 @@ pub unsafe extern "C" fn __recv_chk(
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn __recvfrom_chk(
+pub unsafe extern "C-unwind" fn __recvfrom_chk(
     fd: c_int,
     buf: *mut c_void,
     len: size_t,
@@ -67,7 +72,7 @@ pub unsafe extern "C" fn __recvfrom_chk(
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn __poll_chk(
+pub unsafe extern "C-unwind" fn __poll_chk(
     fds: *mut pollfd,
     count: nfds_t,
     milliseconds: c_int,
@@ -82,7 +87,7 @@ pub unsafe extern "C" fn __poll_chk(
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn __ppoll_chk(
+pub unsafe extern "C-unwind" fn __ppoll_chk(
     fds: *mut pollfd,
     count: nfds_t,
     time: *const timespec,

@@ -7,13 +7,13 @@ use libc::{sockaddr, socklen_t};
 use super::process::blocking;
 use super::raw::{self, call};
 use super::wait::{AGAIN, Call, Direction, Waited};
-use super::{error, finish, may_park};
+use super::{begin_call, error, finish};
 
 /// libc's `connect`; parks a green thread. The descriptor is non-blocking for the moment of the system call.
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
+pub unsafe extern "C-unwind" fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
     // SAFETY: the caller's arguments.
     let block = || unsafe { call!(libc::SYS_connect, fd, address, len) };
     // SAFETY: an address that is not null begins with its family.
@@ -21,7 +21,7 @@ pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, len: sockl
         let family = if address.is_null() { 0 } else { c_int::from((*address).sa_family) };
         family == libc::AF_INET || family == libc::AF_INET6
     };
-    if !may_park(fd) || (len as usize) < size_of::<libc::sa_family_t>() || !is_inet() {
+    if !begin_call(fd) || (len as usize) < size_of::<libc::sa_family_t>() || !is_inet() {
         // A Unix socket waits for room in the listener's queue, and tells no poller: it blocks its OS thread.
         return finish(block()) as c_int;
     }

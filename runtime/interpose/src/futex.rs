@@ -107,11 +107,7 @@ pub(super) enum Wait {
 /// Parks while `word` is `expected`, until a wake-up or until `until` on the runtime's clock. Returns `None`
 /// where the caller cannot park. Leaves `errno` alone. *Runs on: any thread.*
 pub(super) fn park_while(word: &AtomicU32, expected: u32, until: u64) -> Option<Wait> {
-    match word::wait(word, expected, until) {
-        WordWait::Woken | WordWait::Changed => Some(Wait::Over),
-        WordWait::TimedOut => Some(Wait::TimedOut),
-        WordWait::System => None,
-    }
+    of_word(word::wait(word, expected, until))
 }
 
 /// As [`park_while`], but waits in the kernel where the caller cannot park.
@@ -126,6 +122,28 @@ pub(super) fn wait_while(word: &AtomicU32, expected: u32, until: u64) -> Wait {
     match unsafe { call!(libc::SYS_futex, word.as_ptr(), PLAIN_WAIT, expected, time) } {
         TIMED_OUT => Wait::TimedOut,
         _ => Wait::Over,
+    }
+}
+
+/// As [`wait_while`]. A cancellation of the caller ends the wait, too.
+pub(super) fn wait_while_or_cancel(word: &AtomicU32, expected: u32, until: u64) -> Wait {
+    park_while_or_cancel(word, expected, until).unwrap_or_else(|| wait_while(word, expected, until))
+}
+
+/// As [`park_while`]. A cancellation of the caller ends the wait, too.
+pub(super) fn park_while_or_cancel(word: &AtomicU32, expected: u32, until: u64) -> Option<Wait> {
+    // A thread that was cancelled by other means than pthread's would find each of its waits ended.
+    if sched::park::is_interrupted() {
+        return park_while(word, expected, until);
+    }
+    of_word(word::wait_or_cancel(word, expected, until))
+}
+
+fn of_word(wait: WordWait) -> Option<Wait> {
+    match wait {
+        WordWait::Woken | WordWait::Changed => Some(Wait::Over),
+        WordWait::TimedOut => Some(Wait::TimedOut),
+        WordWait::System => None,
     }
 }
 

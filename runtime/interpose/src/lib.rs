@@ -60,20 +60,55 @@ mod wait;
 pub mod write;
 
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use netpoll::raw::fail;
 
-/// Returns `true` if a call on `fd` may park: the code of a green thread runs here. Standard input, output
-/// and error belong to libc: std holds locks of the OS thread around them.
+/// What a cancellation point of pthread does (`threads/cancel.rs`); null as long as no green thread was
+/// cancelled.
+static AT_POINT: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Lets cancellation points call `at_point`, which may unwind.
+fn set_cancellation_point(at_point: fn()) {
+    // Relaxed: as in `cancellation_point`.
+    AT_POINT.store(at_point as *mut (), Ordering::Relaxed);
+}
+
+/// A cancellation point of pthread: unwinds if the caller was cancelled. *Runs on: any thread, in a call of
+/// libc's.*
 #[inline]
-fn may_park(fd: c_int) -> bool {
+fn cancellation_point() {
+    // Relaxed: the pointer leads to code, which is always there. A canceller ends the wait of its thread,
+    // too, which orders the two.
+    let at_point = AT_POINT.load(Ordering::Relaxed);
+    if !at_point.is_null() {
+        // SAFETY: `set_cancellation_point` has stored a function of this type.
+        unsafe { std::mem::transmute::<*mut (), fn()>(at_point)() }
+    }
+}
+
+/// Begins a call on `fd`. A cancellation of pthread takes effect here. Returns `true` if the call may park:
+/// the code of a green thread runs here. Standard input, output and error belong to libc: std holds locks of
+/// the OS thread around them.
+#[inline]
+fn begin_call(fd: c_int) -> bool {
+    cancellation_point();
     sched::foreign::is_user_code() && fd > libc::STDERR_FILENO
 }
 
-/// Converts the result of a system call into that of a function of libc: an error becomes -1 and `errno`.
+/// Converts the result of a system call into that of a function of libc: an error becomes -1 and `errno`. A
+/// cancellation of pthread that has ended a wait takes effect here.
 #[inline]
 fn finish(result: isize) -> isize {
-    if result < 0 { fail(result) } else { result }
+    if result < 0 { finish_failed(result) } else { result }
+}
+
+#[cold]
+fn finish_failed(result: isize) -> isize {
+    if result == error(libc::ECANCELED) {
+        cancellation_point();
+    }
+    fail(result)
 }
 
 /// An error as system calls return it.

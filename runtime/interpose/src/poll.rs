@@ -12,7 +12,7 @@ use timers::clock;
 use super::process::{self, blocking};
 use super::raw::{call, repeat_interrupted};
 use super::wait::{of_interruption, wait};
-use super::{error, finish};
+use super::{cancellation_point, error, finish};
 
 const NO_TIME: timespec = timespec { tv_sec: 0, tv_nsec: 0 };
 
@@ -20,7 +20,7 @@ const NO_TIME: timespec = timespec { tv_sec: 0, tv_nsec: 0 };
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, milliseconds: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn poll(fds: *mut pollfd, count: nfds_t, milliseconds: c_int) -> c_int {
     let time = u64::try_from(milliseconds).ok().map(Duration::from_millis);
     // SAFETY: the caller's arguments.
     finish(unsafe { poll_for(fds, count, time) }) as c_int
@@ -30,7 +30,7 @@ pub unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, milliseconds: c_i
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn ppoll(
+pub unsafe extern "C-unwind" fn ppoll(
     fds: *mut pollfd,
     count: nfds_t,
     time: *const timespec,
@@ -123,6 +123,7 @@ fn look_and_wait(
     interests: impl FnOnce() -> Vec<(c_int, u32)>,
     block: impl FnOnce() -> isize,
 ) -> isize {
+    cancellation_point();
     let found = look();
     if found != 0 {
         return found;
@@ -146,7 +147,7 @@ fn look_and_wait(
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn epoll_wait(
+pub unsafe extern "C-unwind" fn epoll_wait(
     epoll: c_int,
     events: *mut epoll_event,
     most: c_int,
@@ -176,7 +177,7 @@ fn epoll_events(events: i16) -> u32 {
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn select(
+pub unsafe extern "C-unwind" fn select(
     count: c_int,
     read: *mut fd_set,
     write: *mut fd_set,

@@ -10,7 +10,7 @@ use super::message::{plain, rest, total};
 use super::process::blocking;
 use super::raw::{self, call};
 use super::wait::{AGAIN, Call, Direction, Waited, repeat};
-use super::{error, finish, may_park};
+use super::{begin_call, error, finish};
 
 /// Calls with one of these flags never wait.
 const NEVER_WAITS: c_int = libc::MSG_DONTWAIT | libc::MSG_ERRQUEUE | libc::MSG_OOB;
@@ -19,9 +19,9 @@ const NEVER_WAITS: c_int = libc::MSG_DONTWAIT | libc::MSG_ERRQUEUE | libc::MSG_O
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn read(fd: c_int, buf: *mut c_void, count: size_t) -> ssize_t {
+pub unsafe extern "C-unwind" fn read(fd: c_int, buf: *mut c_void, count: size_t) -> ssize_t {
     // A read of nothing never waits, but a receipt of nothing does.
-    if count > 0 && may_park(fd) {
+    if count > 0 && begin_call(fd) {
         // SAFETY: the caller's arguments.
         return unsafe { read_here(fd, buf, count) };
     }
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn read(fd: c_int, buf: *mut c_void, count: size_t) -> ssi
 /// # Safety
 /// As `read`'s.
 #[inline(never)]
-unsafe extern "C" fn read_here(fd: c_int, buf: *mut c_void, count: size_t) -> ssize_t {
+unsafe extern "C-unwind" fn read_here(fd: c_int, buf: *mut c_void, count: size_t) -> ssize_t {
     // SAFETY: the caller's arguments.
     let block = || unsafe { call!(libc::SYS_read, fd, buf, count) };
     finish(match fd::kind(fd) {
@@ -52,12 +52,12 @@ unsafe extern "C" fn read_here(fd: c_int, buf: *mut c_void, count: size_t) -> ss
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: the caller's arguments.
     let block = || unsafe { call!(libc::SYS_readv, fd, iov, count) };
     // SAFETY: the caller's list, whose length was checked.
     let is_empty = || unsafe { total(iov, count as usize) == 0 };
-    if !may_park(fd) || !(1..=libc::UIO_MAXIOV).contains(&count) || is_empty() {
+    if !begin_call(fd) || !(1..=libc::UIO_MAXIOV).contains(&count) || is_empty() {
         return finish(block());
     }
     finish(match fd::kind(fd) {
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ss
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn preadv2(
+pub unsafe extern "C-unwind" fn preadv2(
     fd: c_int,
     iov: *const iovec,
     count: c_int,
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn preadv2(
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn preadv64v2(
+pub unsafe extern "C-unwind" fn preadv64v2(
     fd: c_int,
     iov: *const iovec,
     count: c_int,
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn preadv64v2(
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn recv(fd: c_int, buf: *mut c_void, len: size_t, flags: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn recv(fd: c_int, buf: *mut c_void, len: size_t, flags: c_int) -> ssize_t {
     // SAFETY: the caller's arguments.
     unsafe { recvfrom(fd, buf, len, flags, ptr::null_mut(), ptr::null_mut()) }
 }
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn recv(fd: c_int, buf: *mut c_void, len: size_t, flags: c
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn recvfrom(
+pub unsafe extern "C-unwind" fn recvfrom(
     fd: c_int,
     buf: *mut c_void,
     len: size_t,
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn recvfrom(
     from: *mut sockaddr,
     from_len: *mut socklen_t,
 ) -> ssize_t {
-    if flags & NEVER_WAITS == 0 && may_park(fd) {
+    if flags & NEVER_WAITS == 0 && begin_call(fd) {
         // SAFETY: the caller's arguments.
         return unsafe { receive_here(fd, buf, len, flags, from, from_len) };
     }
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn recvfrom(
 /// # Safety
 /// As `recvfrom`'s.
 #[inline(never)]
-unsafe extern "C" fn receive_here(
+unsafe extern "C-unwind" fn receive_here(
     fd: c_int,
     buf: *mut c_void,
     len: size_t,
@@ -162,10 +162,10 @@ unsafe extern "C" fn receive_here(
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: the caller's arguments.
     let block = || unsafe { call!(libc::SYS_recvmsg, fd, message, flags) };
-    if flags & NEVER_WAITS != 0 || !may_park(fd) || message.is_null() {
+    if flags & NEVER_WAITS != 0 || !begin_call(fd) || message.is_null() {
         return finish(block());
     }
     // SAFETY: the caller's arguments.

@@ -13,13 +13,13 @@ use timers::clock;
 
 use super::poll::duration;
 use super::raw::call;
-use super::{error, finish, process};
+use super::{cancellation_point, error, finish, process};
 
 /// libc's `nanosleep`; parks a green thread.
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn nanosleep(time: *const timespec, left: *mut timespec) -> c_int {
+pub unsafe extern "C-unwind" fn nanosleep(time: *const timespec, left: *mut timespec) -> c_int {
     // SAFETY: the caller's arguments.
     let block = || unsafe { call!(libc::SYS_nanosleep, time, left) };
     // SAFETY: the caller's pointer.
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn nanosleep(time: *const timespec, left: *mut timespec) -
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn clock_nanosleep(
+pub unsafe extern "C-unwind" fn clock_nanosleep(
     clock: clockid_t,
     flags: c_int,
     time: *const timespec,
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn clock_nanosleep(
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn usleep(micros: useconds_t) -> c_int {
+pub unsafe extern "C-unwind" fn usleep(micros: useconds_t) -> c_int {
     let time = Duration::from_micros(micros.into());
     finish(if foreign::is_user_code() { sleep_for(time) } else { block(time).0 }) as c_int
 }
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn usleep(micros: useconds_t) -> c_int {
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn sleep(seconds: c_uint) -> c_uint {
+pub unsafe extern "C-unwind" fn sleep(seconds: c_uint) -> c_uint {
     let time = Duration::from_secs(seconds.into());
     if foreign::is_user_code() {
         sleep_for(time);
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn sleep(seconds: c_uint) -> c_uint {
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn thrd_sleep(time: *const timespec, left: *mut timespec) -> c_int {
+pub unsafe extern "C-unwind" fn thrd_sleep(time: *const timespec, left: *mut timespec) -> c_int {
     const INTERRUPTED: c_int = libc::EINTR;
     // SAFETY: the caller's arguments.
     match unsafe { clock_nanosleep(libc::CLOCK_REALTIME, 0, time, left) } {
@@ -97,6 +97,7 @@ pub unsafe extern "C" fn thrd_sleep(time: *const timespec, left: *mut timespec) 
 }
 
 fn sleep_for(time: Duration) -> isize {
+    cancellation_point();
     if time.is_zero() {
         return 0;
     }
@@ -104,6 +105,7 @@ fn sleep_for(time: Duration) -> isize {
         return block(time).0;
     }
     foreign::sleep_until(clock::after(time));
+    cancellation_point();
     0
 }
 

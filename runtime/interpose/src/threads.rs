@@ -11,9 +11,10 @@
 //! - `create.rs`: `pthread_create`, `pthread_exit`, and what a green thread does at its begin and end.
 //! - `join.rs`: `pthread_join` and its kin, `pthread_detach`.
 //! - `names.rs`: `pthread_self`, `pthread_setname_np`, `pthread_getname_np`.
-//! - `attributes.rs`: what an OS thread can do and a green thread cannot: signals, cancellation, scheduling.
+//! - `attributes.rs`: what an OS thread can do and a green thread cannot: signals, scheduling.
 //! - `masks.rs`: `pthread_sigmask` and its kin, `sigsuspend`; `masks/common.rs`: signals of the process;
 //!   `masks/kernel.rs`: the masks of OS threads.
+//! - `cancel.rs`: `pthread_cancel` and its kin, handlers of `pthread_cleanup_push`.
 //! - `children.rs`: `execve`, `posix_spawn`, `system`: the mask of the programs that start.
 //! - `locks.rs`: mutexes, condition variables, semaphores and other locks of C.
 //! - `c11.rs`: threads and locks of C11.
@@ -27,6 +28,7 @@
 
 pub mod attributes;
 pub mod c11;
+pub mod cancel;
 pub mod children;
 pub mod create;
 pub mod join;

@@ -10,7 +10,7 @@ use super::fd::{self, Kind};
 use super::message::{plain, rest, total};
 use super::raw::{self, call};
 use super::wait::{AGAIN, Call, Direction, Waited, repeat};
-use super::{error, finish, may_park};
+use super::{begin_call, error, finish};
 
 /// The flags of an attempt that goes on after a part was sent: an error is then not reported, so it raises no
 /// signal.
@@ -20,8 +20,8 @@ const GOES_ON: c_int = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn write(fd: c_int, buf: *const c_void, count: size_t) -> ssize_t {
-    if may_park(fd) {
+pub unsafe extern "C-unwind" fn write(fd: c_int, buf: *const c_void, count: size_t) -> ssize_t {
+    if begin_call(fd) {
         // SAFETY: the caller's arguments.
         return unsafe { write_here(fd, buf, count) };
     }
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn write(fd: c_int, buf: *const c_void, count: size_t) -> 
 /// # Safety
 /// As `write`'s.
 #[inline(never)]
-unsafe extern "C" fn write_here(fd: c_int, buf: *const c_void, count: size_t) -> ssize_t {
+unsafe extern "C-unwind" fn write_here(fd: c_int, buf: *const c_void, count: size_t) -> ssize_t {
     // SAFETY: the caller's arguments.
     let block = || unsafe { call!(libc::SYS_write, fd, buf, count) };
     finish(match fd::kind(fd) {
@@ -52,10 +52,10 @@ unsafe extern "C" fn write_here(fd: c_int, buf: *const c_void, count: size_t) ->
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn writev(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn writev(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: the caller's arguments.
     let block = || unsafe { call!(libc::SYS_writev, fd, iov, count) };
-    if !may_park(fd) || !(1..=libc::UIO_MAXIOV).contains(&count) {
+    if !begin_call(fd) || !(1..=libc::UIO_MAXIOV).contains(&count) {
         return finish(block());
     }
     finish(match fd::kind(fd) {
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn writev(fd: c_int, iov: *const iovec, count: c_int) -> s
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn pwritev2(
+pub unsafe extern "C-unwind" fn pwritev2(
     fd: c_int,
     iov: *const iovec,
     count: c_int,
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn pwritev2(
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn pwritev64v2(
+pub unsafe extern "C-unwind" fn pwritev64v2(
     fd: c_int,
     iov: *const iovec,
     count: c_int,
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn pwritev64v2(
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn send(fd: c_int, buf: *const c_void, len: size_t, flags: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn send(fd: c_int, buf: *const c_void, len: size_t, flags: c_int) -> ssize_t {
     // SAFETY: the caller's arguments.
     unsafe { sendto(fd, buf, len, flags, ptr::null(), 0) }
 }
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn send(fd: c_int, buf: *const c_void, len: size_t, flags:
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn sendto(
+pub unsafe extern "C-unwind" fn sendto(
     fd: c_int,
     buf: *const c_void,
     len: size_t,
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn sendto(
     to: *const sockaddr,
     to_len: socklen_t,
 ) -> ssize_t {
-    if flags & libc::MSG_DONTWAIT == 0 && may_park(fd) {
+    if flags & libc::MSG_DONTWAIT == 0 && begin_call(fd) {
         // SAFETY: the caller's arguments.
         return unsafe { send_here(fd, buf, len, flags, to, to_len) };
     }
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn sendto(
 /// # Safety
 /// As `sendto`'s.
 #[inline(never)]
-unsafe extern "C" fn send_here(
+unsafe extern "C-unwind" fn send_here(
     fd: c_int,
     buf: *const c_void,
     len: size_t,
@@ -159,10 +159,10 @@ unsafe extern "C" fn send_here(
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
     // SAFETY: the caller's arguments.
     let block = || unsafe { call!(libc::SYS_sendmsg, fd, message, flags) };
-    if flags & libc::MSG_DONTWAIT != 0 || !may_park(fd) || message.is_null() {
+    if flags & libc::MSG_DONTWAIT != 0 || !begin_call(fd) || message.is_null() {
         return finish(block());
     }
     // SAFETY: the caller's arguments.

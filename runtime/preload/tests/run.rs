@@ -321,6 +321,34 @@ fn mariadb() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
+/// Threads of C are cancelled in each kind of wait, with and without unwind tables for exceptions.
+#[test]
+fn threads_of_c_are_cancelled() {
+    if !has("gcc") {
+        return;
+    }
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/cancel.c");
+    for (name, flags) in [("plain", &["-O0"][..]), ("exceptions", &["-O2", "-fexceptions"])] {
+        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cancel-{name}"));
+        let mut build = Command::new("gcc");
+        build.args(["-Wall", "-Wno-unused-result", "-pthread", "-o"]).arg(&program).arg(source).args(flags);
+        assert!(build.status().unwrap().success());
+        let program = program.to_str().unwrap();
+        let [green, os] = [run(program, &[], "green"), Command::new(program).output().unwrap()];
+        let text = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
+        let (printed, errors) = (text(&green), String::from_utf8_lossy(&green.stderr));
+        assert_eq!(printed, text(&os), "{errors}");
+        assert_eq!(printed.matches(": 4 cancelled, 4 handled\n").count(), 15, "{printed}{errors}");
+        let rest = "pthread_join: cancelled, 1 handled\nits thread can be joined: cancelled\nsemaphore: 0, 0\n\
+            mutex: 0\nnested: cancelled, xbac\nexit: returned, xbac\ndisabled: cancelled, 3\n\
+            data: cancelled, 1 left\nitself: cancelled, 1\nearly: 500 500\n";
+        assert!(printed.ends_with(rest), "{printed}{errors}");
+        // Only at cancellation points.
+        let [green, os] = ["green", "os"].map(|threads| run(program, &["asynchronous"], threads).stdout);
+        assert_eq!((green, os), (format!("{}\n", libc::ENOTSUP).into_bytes(), b"0\n".to_vec()));
+    }
+}
+
 /// A server, which ends with the test, also if that fails.
 struct Server(Child);
 

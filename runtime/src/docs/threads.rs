@@ -99,7 +99,7 @@
 //! | `pthread_tryjoin_np` | as libc's |
 //! | `pthread_timedjoin_np` `pthread_clockjoin_np` | as `pthread_join` |
 //! | `pthread_detach` | as libc's |
-//! | `pthread_exit` | unwinds to the thread's first function, by a panic that no hook sees |
+//! | `pthread_exit` | runs [C's handlers](#cancellation), then unwinds by a panic that no hook sees |
 //! | `pthread_self` `pthread_equal` | its own name, the same on each OS thread |
 //! | `pthread_setname_np` `pthread_getname_np` | its own name, which [dumps](super::dumps) show |
 //! | `pthread_getattr_np` | its stack, also of another thread; `EAGAIN` if it has not begun |
@@ -107,7 +107,9 @@
 //! | `pthread_sigmask` `sigprocmask` | [its own mask](#signals), which it keeps on each OS thread |
 //! | `sigpending` `sigsuspend` `pause` `raise` | those of its own mask |
 //! | `pthread_sigqueue` | the signal 0; all else is `ENOTSUP` |
-//! | `pthread_cancel` | `ENOTSUP` |
+//! | `pthread_cancel` `pthread_testcancel` | [at cancellation points](#cancellation) |
+//! | `pthread_setcancelstate` `pthread_setcanceltype` | as libc's, but [not asynchronous](#cancellation) |
+//! | `pthread_cleanup_push` `pthread_cleanup_pop` | as libc's, in C and C++ |
 //! | `pthread_getschedparam` | `SCHED_OTHER` with the priority 0 |
 //! | `pthread_setschedparam` `pthread_setschedprio` | these; all else is `ENOTSUP` |
 //! | `pthread_getaffinity_np` | all processors of the process |
@@ -207,6 +209,25 @@
 //! - **The runtime's OS threads block all other signals.** A signal that is sent to one of them by its number
 //!   (`tgkill`, `SIGEV_THREAD_ID`) stays pending there.
 //!
+//! ## Cancellation
+//!
+//! `pthread_cancel` ends a green thread at its next cancellation point, and ends the wait in which it is. The
+//! thread then runs its handlers of `pthread_cleanup_push`, the innermost first, and the destructors of C++.
+//! A join returns `PTHREAD_CANCELED`.
+//!
+//! - **Cancellation points** are the functions that park, but for mutexes, read-write locks, barriers, spin
+//!   locks and `pthread_once`; `pthread_testcancel`; and `sigwait` and its kin as they begin. A
+//!   `pthread_cond_wait` has its mutex again when the handlers run. Calls on the descriptors 0 to 2 are
+//!   points as they begin.
+//! - **Not ended** is a wait that holds its OS thread: see the [table](#waits-of-libc). The cancellation
+//!   takes effect at the next point.
+//! - **Asynchronous cancellation is refused**: `pthread_setcanceltype` returns `ENOTSUP`, and the thread
+//!   stays deferred.
+//! - **Handlers are not cancelled**, so they may wait.
+//! - **Frames of Rust** that call libc by std, such as `std::thread::sleep`, cannot be unwound from there:
+//!   the process aborts. Use [`cancel`](crate::JoinHandle::cancel) or a message there.
+//! - **An OS thread** is not cancelled in a call that this crate catches, but at libc's own points.
+//!
 //! ## Attributes
 //!
 //! A stack has the size of the attributes, and at least the runtime's: 2 MiB, or `RUNTIME_STACK_SIZE`. It is
@@ -231,9 +252,8 @@
 //! - **Other waits of C** hold the OS thread: see the [table](#waits-of-libc), and the calls that [are not
 //!   caught](super::interpose#what-is-not-caught). A program with many threads in these has as many OS
 //!   threads as without the line.
-//! - **C's handlers of `pthread_cleanup_push`** do not run in `pthread_exit`, unless the code was compiled
-//!   with `-fexceptions`. With the feature `panic-abort` and `panic = "abort"` in the profile, `pthread_exit`
-//!   aborts.
+//! - **`panic = "abort"`**: with it in the profile, and the feature `panic-abort`, `pthread_exit` and a
+//!   cancellation abort.
 //! - **An overflow of a stack** ends the process with this crate's report, which has the thread's name.
 //! - **Threads that compute** are [preempted](super::glossary#rescue) after 10 ms if others wait. Threads
 //!   that wait for each other by spinning go on, but slowly: call `yield_now` there.

@@ -14,6 +14,13 @@ pub fn uncancellable<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
+/// Lets nothing from outside end a wait of the calling green thread from now on, or lets it again. Returns
+/// `true` if that was so before. For code that says so by two calls, as C does. *Runs on: a green thread, in
+/// no mask that begins or ends between the two calls.*
+pub fn set_uncancellable(on: bool) -> bool {
+    current_g().is_some_and(|g| g.set_masked(on))
+}
+
 /// Runs `f`, which is code of the user, uncancellable. Returns `false` if `f` panicked; the panic hook has
 /// reported it then. Never unwinds.
 pub fn contain(f: impl FnOnce()) -> bool {

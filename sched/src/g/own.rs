@@ -102,7 +102,7 @@ impl OwnG {
 
     /// Begins or ends a mask (`g/mask.rs`). Returns the value before.
     #[inline]
-    pub(super) fn set_masked(self, masked: bool) -> bool {
+    pub(crate) fn set_masked(self, masked: bool) -> bool {
         self.g.masked.replace(masked)
     }
 

@@ -17,7 +17,6 @@ use crate::{error, finish, process};
 real! {
     pthread_kill: unsafe extern "C" fn(pthread_t, c_int) -> c_int;
     pthread_sigqueue: unsafe extern "C" fn(pthread_t, c_int, *mut c_void) -> c_int;
-    pthread_cancel: unsafe extern "C" fn(pthread_t) -> c_int;
     pthread_setschedparam: unsafe extern "C" fn(pthread_t, c_int, *const sched_param) -> c_int;
     pthread_getschedparam: unsafe extern "C" fn(pthread_t, *mut c_int, *mut sched_param) -> c_int;
     pthread_setschedprio: unsafe extern "C" fn(pthread_t, c_int) -> c_int;
@@ -85,19 +84,6 @@ fn signal_green(record: &Record, signal: c_int, to_itself: impl FnOnce() -> isiz
         // A signal to this OS thread arrives before the call returns, so it is the green thread's.
         _ if is_own => -to_itself() as c_int,
         _ => libc::ENOTSUP,
-    }
-}
-
-/// libc's `pthread_cancel`: `ENOTSUP` for a green thread.
-///
-/// # Safety
-/// As libc's.
-pub unsafe extern "C" fn cancel(thread: pthread_t) -> c_int {
-    // SAFETY: the caller's argument.
-    match unsafe { Record::of(thread) } {
-        Some(_) => libc::ENOTSUP,
-        // SAFETY: as above.
-        None => unsafe { pthread_cancel()(thread) },
     }
 }
 

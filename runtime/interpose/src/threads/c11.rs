@@ -40,7 +40,11 @@ fn result_of(error: c_int) -> c_int {
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn create_c11(thread: *mut pthread_t, start: Start, argument: *mut c_void) -> c_int {
+pub unsafe extern "C-unwind" fn create_c11(
+    thread: *mut pthread_t,
+    start: Start,
+    argument: *mut c_void,
+) -> c_int {
     if !create::is_green() {
         // SAFETY: the caller's arguments.
         return unsafe { thrd_create()(thread, start, argument) };
@@ -58,7 +62,7 @@ pub unsafe extern "C" fn create_c11(thread: *mut pthread_t, start: Start, argume
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn join_c11(thread: pthread_t, result: *mut c_int) -> c_int {
+pub unsafe extern "C-unwind" fn join_c11(thread: pthread_t, result: *mut c_int) -> c_int {
     let mut left = ptr::null_mut();
     // SAFETY: the caller's thread.
     let joined = unsafe { join::join(thread, &mut left) };
@@ -73,7 +77,7 @@ pub unsafe extern "C" fn join_c11(thread: pthread_t, result: *mut c_int) -> c_in
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn detach_c11(thread: pthread_t) -> c_int {
+pub unsafe extern "C-unwind" fn detach_c11(thread: pthread_t) -> c_int {
     // SAFETY: the caller's thread.
     result_of(unsafe { join::detach(thread) })
 }
@@ -91,7 +95,7 @@ pub unsafe extern "C-unwind" fn exit_c11(result: c_int) -> ! {
 ///
 /// # Safety
 /// As libc's, which has no requirements.
-pub unsafe extern "C" fn current_c11() -> pthread_t {
+pub unsafe extern "C-unwind" fn current_c11() -> pthread_t {
     // SAFETY: the function has no requirements.
     unsafe { names::current() }
 }
@@ -100,7 +104,7 @@ pub unsafe extern "C" fn current_c11() -> pthread_t {
 ///
 /// # Safety
 /// As libc's, which has no requirements.
-pub unsafe extern "C" fn yield_c11() {
+pub unsafe extern "C-unwind" fn yield_c11() {
     // SAFETY: the function has no requirements.
     unsafe { yields::sched_yield() };
 }
@@ -109,7 +113,7 @@ pub unsafe extern "C" fn yield_c11() {
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn lock_c11(mutex: *mut pthread_mutex_t) -> c_int {
+pub unsafe extern "C-unwind" fn lock_c11(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: the caller's mutex.
     result_of(unsafe { mutex::lock(mutex) })
 }
@@ -118,7 +122,7 @@ pub unsafe extern "C" fn lock_c11(mutex: *mut pthread_mutex_t) -> c_int {
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn timed_lock_c11(mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int {
+pub unsafe extern "C-unwind" fn timed_lock_c11(mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int {
     // SAFETY: the caller's mutex and time.
     result_of(unsafe { mutex::timed_lock(mutex, time) })
 }
@@ -127,7 +131,7 @@ pub unsafe extern "C" fn timed_lock_c11(mutex: *mut pthread_mutex_t, time: *cons
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn unlock_c11(mutex: *mut pthread_mutex_t) -> c_int {
+pub unsafe extern "C-unwind" fn unlock_c11(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: the caller's mutex.
     result_of(unsafe { mutex::unlock(mutex) })
 }
@@ -136,7 +140,10 @@ pub unsafe extern "C" fn unlock_c11(mutex: *mut pthread_mutex_t) -> c_int {
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn wait_c11(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int {
+pub unsafe extern "C-unwind" fn wait_c11(
+    condition: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+) -> c_int {
     // SAFETY: the caller's condition variable and mutex.
     result_of(unsafe { condition::wait(condition, mutex) })
 }
@@ -145,7 +152,7 @@ pub unsafe extern "C" fn wait_c11(condition: *mut pthread_cond_t, mutex: *mut pt
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn timed_wait_c11(
+pub unsafe extern "C-unwind" fn timed_wait_c11(
     condition: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
     time: *const timespec,
@@ -158,7 +165,7 @@ pub unsafe extern "C" fn timed_wait_c11(
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn signal_c11(condition: *mut pthread_cond_t) -> c_int {
+pub unsafe extern "C-unwind" fn signal_c11(condition: *mut pthread_cond_t) -> c_int {
     // SAFETY: the caller's condition variable.
     result_of(unsafe { condition::signal(condition) })
 }
@@ -167,7 +174,7 @@ pub unsafe extern "C" fn signal_c11(condition: *mut pthread_cond_t) -> c_int {
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn broadcast_c11(condition: *mut pthread_cond_t) -> c_int {
+pub unsafe extern "C-unwind" fn broadcast_c11(condition: *mut pthread_cond_t) -> c_int {
     // SAFETY: the caller's condition variable.
     result_of(unsafe { condition::broadcast(condition) })
 }
@@ -176,7 +183,7 @@ pub unsafe extern "C" fn broadcast_c11(condition: *mut pthread_cond_t) -> c_int 
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn destroy_c11(condition: *mut pthread_cond_t) {
+pub unsafe extern "C-unwind" fn destroy_c11(condition: *mut pthread_cond_t) {
     // SAFETY: the caller's condition variable.
     unsafe { condition::destroy(condition) };
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
 use std::{io, process};
@@ -11,8 +11,8 @@ use libc::{pthread_attr_t, pthread_t};
 use sched::spawn::{Spec, Where};
 use sched::{After, Cancelled, Sched, foreign, fork, simulation, starting};
 
-use super::record::{self, Record, Reference, set_own};
-use super::{masks, names, real, start};
+use super::record::{self, Exit, Record, Reference, set_own};
+use super::{cancel, masks, names, real, start};
 use crate::host::host;
 
 /// The function of a thread. `pthread_exit` unwinds through it.
@@ -163,6 +163,7 @@ fn in_no_runtime() -> io::Result<Arc<Sched>> {
 fn live(record: &Record, run: impl FnOnce() -> *mut c_void) {
     set_own(record);
     masks::begin(record);
+    record.begin_cancellable();
     if let Some(stack) = foreign::own_stack() {
         record.set_stack(stack);
     }
@@ -207,22 +208,13 @@ impl After for Ends {
     }
 }
 
-/// What a thread unwinds with in `pthread_exit`: its result.
-struct Exit(*mut c_void);
-
-// SAFETY: as for `Argument`.
-unsafe impl Send for Exit {}
-
 /// libc's `pthread_exit`: unwinds a green thread to its first function.
 ///
 /// # Safety
 /// As libc's.
 pub unsafe extern "C-unwind" fn exit(result: *mut c_void) -> ! {
     match record::own() {
-        Some(record) => {
-            record.exits();
-            resume_unwind(Box::new(Exit(result)))
-        }
+        Some(record) => cancel::unwind(record, result),
         // SAFETY: the caller's argument.
         None => unsafe { pthread_exit()(result) },
     }

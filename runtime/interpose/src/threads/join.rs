@@ -12,7 +12,7 @@ use timers::clock;
 use super::real;
 use super::record::{self, Record, Reference};
 use crate::poll::duration;
-use crate::{process, sleep};
+use crate::{cancellation_point, process, sleep};
 
 type Result = *mut *mut c_void;
 
@@ -28,7 +28,7 @@ real! {
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn join(thread: pthread_t, result: Result) -> c_int {
+pub unsafe extern "C-unwind" fn join(thread: pthread_t, result: Result) -> c_int {
     // SAFETY: the caller's arguments.
     match unsafe { Record::of(thread) } {
         // SAFETY: as above.
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn join(thread: pthread_t, result: Result) -> c_int {
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn try_join(thread: pthread_t, result: Result) -> c_int {
+pub unsafe extern "C-unwind" fn try_join(thread: pthread_t, result: Result) -> c_int {
     // SAFETY: the caller's arguments.
     match unsafe { Record::of(thread) } {
         // SAFETY: as above.
@@ -56,7 +56,11 @@ pub unsafe extern "C" fn try_join(thread: pthread_t, result: Result) -> c_int {
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn timed_join(thread: pthread_t, result: Result, time: *const timespec) -> c_int {
+pub unsafe extern "C-unwind" fn timed_join(
+    thread: pthread_t,
+    result: Result,
+    time: *const timespec,
+) -> c_int {
     // SAFETY: the caller's arguments.
     match unsafe { Record::of(thread) } {
         // SAFETY: as above.
@@ -70,7 +74,7 @@ pub unsafe extern "C" fn timed_join(thread: pthread_t, result: Result, time: *co
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn clock_join(
+pub unsafe extern "C-unwind" fn clock_join(
     thread: pthread_t,
     result: Result,
     clock: clockid_t,
@@ -89,7 +93,7 @@ pub unsafe extern "C" fn clock_join(
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn detach(thread: pthread_t) -> c_int {
+pub unsafe extern "C-unwind" fn detach(thread: pthread_t) -> c_int {
     // SAFETY: the caller's argument.
     match unsafe { Record::of(thread) } {
         Some(record) if record.begin_detach() => {
@@ -130,8 +134,11 @@ unsafe fn join_green(record: &Record, result: Result, until: u64, late: c_int) -
     if !record.begin_join() {
         return libc::EINVAL;
     }
-    if !record.is_over() && !record.wait(until) {
+    if !record.is_over() && !record.wait(until, || is_cancelled(until)) {
         record.give_up_join();
+        if until != 0 {
+            cancellation_point();
+        }
         return late;
     }
     // SAFETY: this contract.
@@ -141,6 +148,11 @@ unsafe fn join_green(record: &Record, result: Result, until: u64, late: c_int) -
     // SAFETY: the handle is claimed.
     drop(unsafe { Reference::of_handle(record) });
     0
+}
+
+/// Returns `true` if the caller was cancelled. A join that does not wait is no cancellation point.
+fn is_cancelled(until: u64) -> bool {
+    until != 0 && record::own().is_some_and(Record::is_to_unwind)
 }
 
 /// Makes a call that waits for an OS thread. On a green thread, its P runs others.

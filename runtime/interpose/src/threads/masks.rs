@@ -181,7 +181,11 @@ static FOLLOWS: Follows = Follows { _not_empty: 0 };
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn thread_mask(how: c_int, set: *const sigset_t, before: *mut sigset_t) -> c_int {
+pub unsafe extern "C-unwind" fn thread_mask(
+    how: c_int,
+    set: *const sigset_t,
+    before: *mut sigset_t,
+) -> c_int {
     // SAFETY: the caller's arguments.
     let set = (!set.is_null()).then(|| unsafe { of_kernel(set) } & !UNBLOCKABLE);
     let changed = match own_here() {
@@ -219,7 +223,11 @@ fn change_own(own: &Record, how: c_int, set: Option<u64>) -> Result<u64, isize> 
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn process_mask(how: c_int, set: *const sigset_t, before: *mut sigset_t) -> c_int {
+pub unsafe extern "C-unwind" fn process_mask(
+    how: c_int,
+    set: *const sigset_t,
+    before: *mut sigset_t,
+) -> c_int {
     // SAFETY: the caller's arguments.
     match unsafe { thread_mask(how, set, before) } {
         0 => 0,
@@ -232,7 +240,7 @@ pub unsafe extern "C" fn process_mask(how: c_int, set: *const sigset_t, before: 
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn pending(set: *mut sigset_t) -> c_int {
+pub unsafe extern "C-unwind" fn pending(set: *mut sigset_t) -> c_int {
     // SAFETY: the caller's place.
     let result = unsafe { call!(libc::SYS_rt_sigpending, set, SET_BYTES) };
     if let Some(own) = record::own().filter(|_| result >= 0) {
@@ -248,7 +256,7 @@ pub unsafe extern "C" fn pending(set: *mut sigset_t) -> c_int {
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn suspend(set: *const sigset_t) -> c_int {
+pub unsafe extern "C-unwind" fn suspend(set: *const sigset_t) -> c_int {
     // SAFETY: the caller's set.
     let mask = unsafe { of_kernel(set) };
     suspend_with(mask)
@@ -258,7 +266,7 @@ pub unsafe extern "C" fn suspend(set: *const sigset_t) -> c_int {
 ///
 /// # Safety
 /// As libc's, which has no requirements.
-pub unsafe extern "C" fn pause() -> c_int {
+pub unsafe extern "C-unwind" fn pause() -> c_int {
     match own_here() {
         Some(own) => suspend_with(own.mask()),
         None => suspend_with(change_kernel(libc::SIG_BLOCK, None).unwrap_or_default()),

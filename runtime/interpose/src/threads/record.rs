@@ -22,7 +22,9 @@ use std::ffi::{c_int, c_void};
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+};
 
 use libc::pthread_t;
 use sched::GHandle;
@@ -44,6 +46,15 @@ const ENDED: u32 = 2;
 const FREE: u32 = 0;
 const JOINING: u32 = 1;
 const DETACHED: u32 = 2;
+
+/// The bits of `cancel`. `pthread_cancel` was called.
+const REQUESTED: u8 = 1;
+/// The thread may not be cancelled now.
+const DISABLED: u8 = 2;
+/// The thread ends.
+const UNWINDING: u8 = 4;
+/// The thread has begun. One that is cancelled before that runs to its first cancellation point.
+const BEGUN: u8 = 8;
 
 /// The bytes of a name, with the zero at its end, as the kernel has it.
 pub(super) const NAME: usize = 16;
@@ -88,6 +99,10 @@ pub(super) struct Record {
     signals: Mutex<Signals>,
     /// The signals that the thread blocks.
     mask: AtomicU64,
+    /// A set of `REQUESTED`, `DISABLED`, `UNWINDING` and `BEGUN`.
+    cancel: AtomicU8,
+    /// The innermost handler of `pthread_cleanup_push` (`cancel.rs`). Only the thread uses it.
+    handler: AtomicPtr<c_void>,
 }
 
 /// What a thread may change of another one.
@@ -125,14 +140,14 @@ impl Record {
     }
 
     /// Waits until the thread has ended, or until `until` on the runtime's clock. Returns `false` if the time
-    /// was up first. *Runs on: any thread.*
-    pub(super) fn wait(&self, until: u64) -> bool {
+    /// was up first, or if `is_cancelled` says so before a wait. *Runs on: any thread.*
+    pub(super) fn wait(&self, until: u64, is_cancelled: impl Fn() -> bool) -> bool {
         loop {
             // Acquire, both: pair with the Release in `end`.
             match self.state.compare_exchange(RUNNING, AWAITED, Ordering::Acquire, Ordering::Acquire) {
                 Err(ENDED) => return true,
-                _ if timers::clock::now() >= until => return false,
-                _ => _ = futex::wait_while(&self.state, AWAITED, until),
+                _ if timers::clock::now() >= until || is_cancelled() => return false,
+                _ => _ = futex::wait_while_or_cancel(&self.state, AWAITED, until),
             }
         }
     }
@@ -207,6 +222,63 @@ impl Record {
         }
     }
 
+    /// Asks the thread to end, and ends its wait if it may be cancelled.
+    pub(super) fn cancel(&self) {
+        let about = self.about.lock();
+        // SeqCst, here and below: either this caller sees that the thread has begun, or the thread sees the
+        // request when it begins.
+        let before = self.cancel.fetch_or(REQUESTED, Ordering::SeqCst);
+        // Without a handle `set_handle` looks.
+        if let Some(handle) = about.handle.as_ref().filter(|_| before & BEGUN != 0) {
+            handle.cancel();
+        }
+    }
+
+    /// Lets cancellations end the waits of the thread. *Runs on: the thread, at its begin.*
+    pub(super) fn begin_cancellable(&self) {
+        if self.cancel.fetch_or(BEGUN, Ordering::SeqCst) & REQUESTED != 0 {
+            GHandle::current().cancel();
+        }
+    }
+
+    /// Returns `true` if the thread was cancelled, may be cancelled, and does not end yet. *Runs on: the
+    /// thread.*
+    pub(super) fn is_to_unwind(&self) -> bool {
+        self.cancel.load(Ordering::SeqCst) == REQUESTED | BEGUN
+    }
+
+    /// Says whether the thread may be cancelled. Returns `true` if it could not be before. *Runs on: the
+    /// thread.*
+    pub(super) fn set_uncancellable(&self, on: bool) -> bool {
+        let before = match on {
+            true => self.cancel.fetch_or(DISABLED, Ordering::SeqCst),
+            false => self.cancel.fetch_and(!DISABLED, Ordering::SeqCst),
+        };
+        before & DISABLED != 0
+    }
+
+    /// Returns `true` if the thread ends. *Runs on: the thread.*
+    pub(super) fn is_unwinding(&self) -> bool {
+        self.cancel.load(Ordering::SeqCst) & UNWINDING != 0
+    }
+
+    /// Notes that the thread ends with a result. *Runs on: the thread.*
+    pub(super) fn begin_unwinding(&self, result: *mut c_void) {
+        self.cancel.fetch_or(UNWINDING, Ordering::SeqCst);
+        self.set_result(result);
+        self.exits();
+    }
+
+    /// Returns the innermost handler. *Runs on: the thread, as `set_handler`.*
+    pub(super) fn handler(&self) -> *mut c_void {
+        // Relaxed, here and below: only the thread uses it.
+        self.handler.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_handler(&self, handler: *mut c_void) {
+        self.handler.store(handler, Ordering::Relaxed);
+    }
+
     /// Returns the signals that the thread blocks.
     pub(super) fn mask(&self) -> u64 {
         // Relaxed, here and below: only the thread writes. A sender that reads the word under the lock of the
@@ -234,11 +306,20 @@ impl Record {
     /// Notes the green thread, so that dumps show the name of its record.
     pub(super) fn set_handle(&self, handle: GHandle) {
         let mut about = self.about.lock();
+        if self.cancel.load(Ordering::SeqCst) & (REQUESTED | BEGUN) == REQUESTED | BEGUN {
+            handle.cancel();
+        }
         about.handle = Some(handle);
         // The thread may have set its name before.
         about.show();
     }
 }
+
+/// What a thread unwinds with in `pthread_exit`: its result.
+pub(super) struct Exit(pub(super) *mut c_void);
+
+// SAFETY: the pointer means nothing here. The joiner has it.
+unsafe impl Send for Exit {}
 
 impl About {
     fn show(&self) {
@@ -270,6 +351,8 @@ impl Reference {
             about: Mutex::new(About { name, is_named: false, handle: None }),
             signals: Mutex::default(),
             mask: AtomicU64::new(mask),
+            cancel: AtomicU8::new(0),
+            handler: AtomicPtr::default(),
         });
         Reference(NonNull::from(Box::leak(record)))
     }

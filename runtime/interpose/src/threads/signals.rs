@@ -24,7 +24,7 @@ use super::masks::kernel::{SET_BYTES, bit, block_kernel, of_kernel, set_kernel};
 use super::record::Record;
 use super::{real, record};
 use crate::raw::call;
-use crate::{error, finish, process};
+use crate::{cancellation_point, error, finish, process};
 
 real! {
     sigwait: unsafe extern "C" fn(*const sigset_t, *mut c_int) -> c_int;
@@ -126,6 +126,7 @@ impl Signals {
 /// # Safety
 /// The pointers are null, or places of the caller's.
 unsafe fn wait(own: &Record, set: u64, info: *mut siginfo_t, time: *const timespec) -> isize {
+    cancellation_point();
     let mut before = 0;
     // With the lock, so that no signal is sent to this OS thread before it has blocked the set.
     let ready = own.with_signals(|signals| {
@@ -165,7 +166,7 @@ unsafe fn write_info(info: *mut siginfo_t, signal: c_int) {
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn wait_signal(set: *const sigset_t, signal: *mut c_int) -> c_int {
+pub unsafe extern "C-unwind" fn wait_signal(set: *const sigset_t, signal: *mut c_int) -> c_int {
     // SAFETY: the caller's arguments.
     unsafe {
         let Some(own) = record::own() else { return sigwait()(set, signal) };
@@ -187,7 +188,7 @@ pub unsafe extern "C" fn wait_signal(set: *const sigset_t, signal: *mut c_int) -
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn timed_wait_signal(
+pub unsafe extern "C-unwind" fn timed_wait_signal(
     set: *const sigset_t,
     info: *mut siginfo_t,
     time: *const timespec,
@@ -205,7 +206,7 @@ pub unsafe extern "C" fn timed_wait_signal(
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn wait_signal_info(set: *const sigset_t, info: *mut siginfo_t) -> c_int {
+pub unsafe extern "C-unwind" fn wait_signal_info(set: *const sigset_t, info: *mut siginfo_t) -> c_int {
     // SAFETY: the caller's arguments.
     unsafe { timed_wait_signal(set, info, ptr::null()) }
 }

@@ -31,7 +31,7 @@ use std::sync::atomic::AtomicU32;
 
 use timers::clock;
 
-use crate::api::foreign::{is_user_code, park_here};
+use crate::api::foreign::{is_thread_of_its_own, is_user_code, park_here};
 use crate::api::park::Waiting;
 use crate::g::own::OwnG;
 use crate::g::wait::{Cancel, Outcome};
@@ -72,11 +72,20 @@ pub fn wait(word: &AtomicU32, expected: u32, until: u64) -> WordWait {
     if on_m(|m| m.own().std_parker.is(word)) == Some(true) {
         return park_as_std(g, word, expected, until);
     }
-    wait_in_table(word, expected, Company::Alone, until)
+    wait_in_table(word, expected, Company::Alone, until, Cancel::Waits)
 }
 
-fn wait_in_table(word: &AtomicU32, expected: u32, company: Company, until: u64) -> WordWait {
-    let begin = || Waiting::begin_for(Why::StdLock, Cancel::Waits);
+/// As [`wait`], for a closure with thread-locals of its own. A cancellation ends the wait as a waker does.
+/// Returns `System` where the caller cannot park. *Runs on: any thread.*
+pub fn wait_or_cancel(word: &AtomicU32, expected: u32, until: u64) -> WordWait {
+    if !is_thread_of_its_own() {
+        return WordWait::System;
+    }
+    wait_in_table(word, expected, Company::Alone, until, Cancel::Ends)
+}
+
+fn wait_in_table(word: &AtomicU32, expected: u32, company: Company, until: u64, cancel: Cancel) -> WordWait {
+    let begin = || Waiting::begin_for(Why::StdLock, cancel);
     let _outside = OutsideWait::begin(word);
     match TABLE.wait(word, expected, company, begin, |waiting| park_here(waiting, until)) {
         Ok(Outcome::TimedOut) => WordWait::TimedOut,
@@ -114,7 +123,7 @@ fn park_as_std(g: OwnG, word: &AtomicU32, expected: u32, until: u64) -> WordWait
     let limit = if alone { clock::NEVER } else { clock::after(LIMIT) };
     debug_assert_eq!(expected, PARKED, "std's `thread::park` waits for another value");
     m.own().std_parker.begins(|address| _ = TABLE.wake(address, 1, |_| 0));
-    let waited = wait_in_table(word, PARKED, Company::All, until.min(limit));
+    let waited = wait_in_table(word, PARKED, Company::All, until.min(limit), Cancel::Waits);
     let timed_out = waited == WordWait::TimedOut && until <= limit;
     m.own().std_parker.ends(word, timed_out);
     if timed_out { WordWait::TimedOut } else { WordWait::Woken }

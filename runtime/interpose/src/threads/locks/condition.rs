@@ -31,9 +31,10 @@ use timers::clock;
 
 use super::super::real;
 use super::{are_ours, mutex, until};
+use crate::cancellation_point;
 use crate::futex::{self, Wait};
 
-type One = unsafe extern "C" fn(*mut pthread_cond_t) -> c_int;
+type One = unsafe extern "C-unwind" fn(*mut pthread_cond_t) -> c_int;
 
 real! {
     pthread_cond_wait: unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t) -> c_int;
@@ -78,7 +79,7 @@ unsafe fn ours<'c>(condition: *mut pthread_cond_t) -> Option<&'c Words> {
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn wait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int {
+pub unsafe extern "C-unwind" fn wait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: the caller's arguments.
     unsafe {
         match ours(condition) {
@@ -92,7 +93,7 @@ pub unsafe extern "C" fn wait(condition: *mut pthread_cond_t, mutex: *mut pthrea
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn timed_wait(
+pub unsafe extern "C-unwind" fn timed_wait(
     condition: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
     time: *const timespec,
@@ -109,7 +110,7 @@ pub unsafe extern "C" fn timed_wait(
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn clock_wait(
+pub unsafe extern "C-unwind" fn clock_wait(
     condition: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
     clock: clockid_t,
@@ -128,7 +129,7 @@ pub unsafe extern "C" fn clock_wait(
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn signal(condition: *mut pthread_cond_t) -> c_int {
+pub unsafe extern "C-unwind" fn signal(condition: *mut pthread_cond_t) -> c_int {
     // SAFETY: the caller's argument.
     unsafe { ours(condition).map_or_else(|| pthread_cond_signal()(condition), |words| wake(words, 1)) }
 }
@@ -137,7 +138,7 @@ pub unsafe extern "C" fn signal(condition: *mut pthread_cond_t) -> c_int {
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn broadcast(condition: *mut pthread_cond_t) -> c_int {
+pub unsafe extern "C-unwind" fn broadcast(condition: *mut pthread_cond_t) -> c_int {
     // SAFETY: the caller's argument.
     unsafe {
         ours(condition).map_or_else(|| pthread_cond_broadcast()(condition), |words| wake(words, c_int::MAX))
@@ -156,7 +157,7 @@ fn wake(words: &Words, most: c_int) -> c_int {
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn destroy(condition: *mut pthread_cond_t) -> c_int {
+pub unsafe extern "C-unwind" fn destroy(condition: *mut pthread_cond_t) -> c_int {
     // SAFETY: the caller's argument.
     let Some(words) = (unsafe { ours(condition) }) else {
         // SAFETY: as above.
@@ -190,11 +191,13 @@ unsafe fn wait_for(
 /// # Safety
 /// The caller has the mutex.
 unsafe fn wait_until(words: &Words, mutex: *mut pthread_mutex_t, until: u64) -> c_int {
+    cancellation_point();
     words.waiters.fetch_add(WAITER, SeqCst);
     let seen = words.signals.load(SeqCst);
     // SAFETY: this contract.
     let unlocked = unsafe { mutex::unlock(mutex) };
-    let waited = if unlocked == 0 { futex::wait_while(&words.signals, seen, until) } else { Wait::Over };
+    let waited =
+        if unlocked == 0 { futex::wait_while_or_cancel(&words.signals, seen, until) } else { Wait::Over };
     let address = &raw const words.waiters;
     if words.waiters.fetch_sub(WAITER, SeqCst) & !(SHARED | MONOTONIC) == WAITER | DESTROYED {
         // The destroyer may have seen the count, and freed the bytes: only the address is used.
@@ -204,7 +207,10 @@ unsafe fn wait_until(words: &Words, mutex: *mut pthread_mutex_t, until: u64) -> 
         return unlocked;
     }
     // SAFETY: the caller's mutex.
-    match unsafe { mutex::lock(mutex) } {
+    let locked = unsafe { mutex::lock(mutex) };
+    // Handlers run with the mutex.
+    cancellation_point();
+    match locked {
         0 if waited == Wait::TimedOut => libc::ETIMEDOUT,
         result => result,
     }

@@ -37,14 +37,15 @@ use netpoll::raw::fail;
 use sched::foreign;
 use timers::clock;
 
+use super::super::cancel;
 use super::super::masks::kernel;
 use super::super::real;
 use super::bell::{self, Listener};
 use super::{are_ours, until};
-use crate::error;
 use crate::futex::{self, Wait};
 use crate::poll::duration;
 use crate::raw::call;
+use crate::{cancellation_point, error};
 
 real! {
     sem_wait: unsafe extern "C" fn(*mut sem_t) -> c_int;
@@ -95,7 +96,7 @@ impl Words {
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn wait_semaphore(semaphore: *mut sem_t) -> c_int {
+pub unsafe extern "C-unwind" fn wait_semaphore(semaphore: *mut sem_t) -> c_int {
     // SAFETY: the caller's semaphore.
     unsafe { take_or(semaphore, || clock::NEVER, || sem_wait()(semaphore)) }
 }
@@ -104,7 +105,7 @@ pub unsafe extern "C" fn wait_semaphore(semaphore: *mut sem_t) -> c_int {
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn timed_wait_semaphore(semaphore: *mut sem_t, time: *const timespec) -> c_int {
+pub unsafe extern "C-unwind" fn timed_wait_semaphore(semaphore: *mut sem_t, time: *const timespec) -> c_int {
     // SAFETY: the caller's semaphore and time.
     unsafe {
         let whole = || sem_timedwait()(semaphore, time);
@@ -119,7 +120,7 @@ pub unsafe extern "C" fn timed_wait_semaphore(semaphore: *mut sem_t, time: *cons
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn clock_wait_semaphore(
+pub unsafe extern "C-unwind" fn clock_wait_semaphore(
     semaphore: *mut sem_t,
     clock: clockid_t,
     time: *const timespec,
@@ -138,7 +139,7 @@ pub unsafe extern "C" fn clock_wait_semaphore(
 ///
 /// # Safety
 /// As libc's.
-pub unsafe extern "C" fn post(semaphore: *mut sem_t) -> c_int {
+pub unsafe extern "C-unwind" fn post(semaphore: *mut sem_t) -> c_int {
     // SAFETY: as in `Words::of`.
     let words = unsafe { &*semaphore.cast::<Words>() };
     let (address, shared) = (words.data.as_ptr().expose_provenance(), words.shared.load(SeqCst));
@@ -187,6 +188,7 @@ unsafe fn take_or(
 ) -> c_int {
     // SAFETY: this contract.
     let Some(words) = (unsafe { Words::of(semaphore) }) else { return whole() };
+    cancellation_point();
     if words.take(0) {
         return 0;
     }
@@ -195,7 +197,10 @@ unsafe fn take_or(
     }
     match wait_for(words, until()) {
         Some(Wait::Over) => 0,
-        Some(Wait::TimedOut) => fail(error(libc::ETIMEDOUT)) as c_int,
+        Some(Wait::TimedOut) => {
+            cancellation_point();
+            fail(error(libc::ETIMEDOUT)) as c_int
+        }
         None => whole(),
     }
 }
@@ -212,8 +217,13 @@ fn wait_for(words: &Words, until: u64) -> Option<Wait> {
         if words.take(WAITER) {
             return Some(Wait::Over);
         }
-        match futex::park_while(value, 0, until) {
-            Some(Wait::Over) => {}
+        match futex::park_while_or_cancel(value, 0, until) {
+            Some(Wait::Over) if !cancel::is_requested() => {}
+            // The caller unwinds.
+            Some(Wait::Over) => {
+                words.data.fetch_sub(WAITER, SeqCst);
+                return Some(Wait::TimedOut);
+            }
             ended => {
                 words.data.fetch_sub(WAITER, SeqCst);
                 return ended;

@@ -341,7 +341,6 @@ fn green() {
         is(pthread_sigqueue(thread, libc::SIGUSR1, ptr::null_mut()), libc::ENOTSUP);
         is(libc::pthread_kill(own(), libc::SIGUSR1), 0);
         assert_eq!(SIGNALS.load(SeqCst), 1);
-        is(libc::pthread_cancel(thread), libc::ENOTSUP);
         is(pthread_getschedparam(thread, &mut policy, &mut none), 0);
         assert_eq!((policy, none.sched_priority), (libc::SCHED_OTHER, 0));
         is(libc::pthread_setschedparam(thread, policy, &none), 0);
