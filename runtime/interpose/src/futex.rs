@@ -8,7 +8,7 @@
 //! runtime's own locks are those of `parking_lot`, too: a wait for one is always the kernel's.
 
 use std::ffi::{c_int, c_long};
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::Duration;
 
 use libc::timespec;
@@ -18,7 +18,7 @@ use timers::clock;
 
 use super::poll::{duration, timespec_of};
 use super::raw::{call, syscall6};
-use super::{error, finish};
+use super::{error, finish, is_cancelled};
 
 const WAIT: c_int = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG;
 const PLAIN_WAIT: c_int = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
@@ -132,9 +132,11 @@ pub(super) fn wait_while_or_cancel(word: &AtomicU32, expected: u32, until: u64) 
 
 /// As [`park_while`]. A cancellation of the caller ends the wait, too.
 pub(super) fn park_while_or_cancel(word: &AtomicU32, expected: u32, until: u64) -> Option<Wait> {
-    // A thread that was cancelled by other means than pthread's would find each of its waits ended.
     if sched::park::is_interrupted() {
-        return park_while(word, expected, until);
+        // Acquire: pairs with the canceller, which asks before it ends waits. So its request is seen.
+        fence(Ordering::Acquire);
+        // A thread that was cancelled by other means than pthread's would find each of its waits ended.
+        return if is_cancelled() { Some(Wait::Over) } else { park_while(word, expected, until) };
     }
     of_word(word::wait_or_cancel(word, expected, until))
 }

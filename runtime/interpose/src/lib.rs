@@ -64,14 +64,22 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use netpoll::raw::fail;
 
-/// What a cancellation point of pthread does (`threads/cancel.rs`); null as long as no green thread was
-/// cancelled.
+/// Returns `true` if the caller was cancelled, or unwinds if `unwinds` says so (`threads/cancel.rs`).
+type AtPoint = fn(unwinds: bool) -> bool;
+
+/// An `AtPoint`; null as long as no green thread was cancelled by pthread.
 static AT_POINT: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Lets cancellation points call `at_point`, which may unwind.
-fn set_cancellation_point(at_point: fn()) {
-    // Relaxed: as in `cancellation_point`.
-    AT_POINT.store(at_point as *mut (), Ordering::Relaxed);
+/// Lets cancellation points call `at_point`.
+fn set_cancellation_point(at_point: AtPoint) {
+    // Release: pairs with the Acquire in `is_cancelled`.
+    AT_POINT.store(at_point as *mut (), Ordering::Release);
+}
+
+fn at_point(unwinds: bool, order: Ordering) -> bool {
+    let at_point = AT_POINT.load(order);
+    // SAFETY: `set_cancellation_point` has stored a function of this type.
+    !at_point.is_null() && unsafe { std::mem::transmute::<*mut (), AtPoint>(at_point)(unwinds) }
 }
 
 /// A cancellation point of pthread: unwinds if the caller was cancelled. *Runs on: any thread, in a call of
@@ -80,11 +88,12 @@ fn set_cancellation_point(at_point: fn()) {
 fn cancellation_point() {
     // Relaxed: the pointer leads to code, which is always there. A canceller ends the wait of its thread,
     // too, which orders the two.
-    let at_point = AT_POINT.load(Ordering::Relaxed);
-    if !at_point.is_null() {
-        // SAFETY: `set_cancellation_point` has stored a function of this type.
-        unsafe { std::mem::transmute::<*mut (), fn()>(at_point)() }
-    }
+    at_point(true, Ordering::Relaxed);
+}
+
+/// Returns `true` if the next cancellation point of the caller unwinds. *Runs on: any thread.*
+fn is_cancelled() -> bool {
+    at_point(false, Ordering::Acquire)
 }
 
 /// Begins a call on `fd`. A cancellation of pthread takes effect here. Returns `true` if the call may park:

@@ -341,7 +341,8 @@ fn threads_of_c_are_cancelled() {
         assert_eq!(printed.matches(": 4 cancelled, 4 handled\n").count(), 15, "{printed}{errors}");
         let rest = "pthread_join: cancelled, 1 handled\nits thread can be joined: cancelled\nsemaphore: 0, 0\n\
             mutex: 0\nnested: cancelled, xbac\nexit: returned, xbac\ndisabled: cancelled, 3\n\
-            data: cancelled, 1 left\nitself: cancelled, 1\nearly: 500 500\n";
+            data: cancelled, 1 left\nitself: cancelled, 1\nearly: 500 500\n\
+            at any moment: 1200, semaphore: 0\n";
         assert!(printed.ends_with(rest), "{printed}{errors}");
         // Only at cancellation points.
         let [green, os] = ["green", "os"].map(|threads| run(program, &["asynchronous"], threads).stdout);

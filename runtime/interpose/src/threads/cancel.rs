@@ -49,16 +49,13 @@ const ASYNCHRONOUS: c_int = 1;
 /// The result of a thread that was cancelled.
 const CANCELED: *mut c_void = ptr::without_provenance_mut(usize::MAX);
 
-/// Returns `true` if a cancellation point would unwind. *Runs on: any thread.*
-pub(super) fn is_requested() -> bool {
-    record::own().is_some_and(Record::is_to_unwind)
-}
-
-/// What a cancellation point does: unwinds if the caller was cancelled. *Runs on: any thread.*
+/// What a cancellation point does: unwinds if the caller was cancelled. Only returns `true` if not `unwinds`.
+/// *Runs on: any thread.*
 #[cold]
-fn at_point() {
-    if let Some(own) = record::own().filter(|own| own.is_to_unwind()) {
-        unwind(own, CANCELED);
+fn at_point(unwinds: bool) -> bool {
+    match record::own().filter(|own| own.is_to_unwind()) {
+        Some(own) if unwinds => unwind(own, CANCELED),
+        own => own.is_some(),
     }
 }
 

@@ -134,7 +134,7 @@ unsafe fn join_green(record: &Record, result: Result, until: u64, late: c_int) -
     if !record.begin_join() {
         return libc::EINVAL;
     }
-    if !record.is_over() && !record.wait(until, || is_cancelled(until)) {
+    if !record.is_over() && !record.wait(until) {
         record.give_up_join();
         if until != 0 {
             cancellation_point();
@@ -148,11 +148,6 @@ unsafe fn join_green(record: &Record, result: Result, until: u64, late: c_int) -
     // SAFETY: the handle is claimed.
     drop(unsafe { Reference::of_handle(record) });
     0
-}
-
-/// Returns `true` if the caller was cancelled. A join that does not wait is no cancellation point.
-fn is_cancelled(until: u64) -> bool {
-    until != 0 && record::own().is_some_and(Record::is_to_unwind)
 }
 
 /// Makes a call that waits for an OS thread. On a green thread, its P runs others.

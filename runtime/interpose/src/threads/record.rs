@@ -31,7 +31,7 @@ use sched::GHandle;
 use sched::sync::Mutex;
 
 use super::signals::Signals;
-use crate::futex;
+use crate::{futex, is_cancelled};
 
 /// Begins each record. No address: it is not canonical.
 const MARK: usize = 0x6772_6565_6e74_6872;
@@ -140,8 +140,8 @@ impl Record {
     }
 
     /// Waits until the thread has ended, or until `until` on the runtime's clock. Returns `false` if the time
-    /// was up first, or if `is_cancelled` says so before a wait. *Runs on: any thread.*
-    pub(super) fn wait(&self, until: u64, is_cancelled: impl Fn() -> bool) -> bool {
+    /// was up first, or if the caller was cancelled. *Runs on: any thread.*
+    pub(super) fn wait(&self, until: u64) -> bool {
         loop {
             // Acquire, both: pair with the Release in `end`.
             match self.state.compare_exchange(RUNNING, AWAITED, Ordering::Acquire, Ordering::Acquire) {

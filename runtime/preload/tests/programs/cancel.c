@@ -191,6 +191,8 @@ int main(int count, char **arguments) {
         printf("%d\n", (int)(long)result);
         return 0;
     }
+    // What was printed before a wait without an end is seen.
+    setvbuf(stdout, NULL, _IOLBF, 0);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     listener = socket(AF_INET, SOCK_STREAM, 0);
     if (bind(listener, (struct sockaddr *)&address, sizeof address) || listen(listener, 9)) return 1;
@@ -226,6 +228,7 @@ int main(int count, char **arguments) {
     sem_post(&semaphore);
     printf("semaphore: %d, %d\n", left, sem_trywait(&semaphore));
     printf("mutex: %d\n", pthread_mutex_trylock(&mutex));
+    pthread_mutex_unlock(&mutex);
 
     begun = 0;
     pthread_t nested = start(nests, NULL);
@@ -268,5 +271,19 @@ int main(int count, char **arguments) {
         returned += i % 2;
     }
     printf("early: %d %d\n", cancelled, returned);
+
+    // The cancellation comes at any moment of the begin of a wait.
+    void *(*waits[])(void *) = {posts, awaits, reads, nanosleeps};
+    cancelled = 0;
+    for (int i = 0; i < 1200; i++) {
+        begun = 0;
+        pthread_t thread = start(waits[i % 4], NULL);
+        while (!begun) sched_yield();
+        for (volatile int spin = i * 37 % 3000; spin > 0; spin--) {}
+        pthread_cancel(thread);
+        cancelled += !strcmp(join(thread), "cancelled");
+    }
+    sem_getvalue(&semaphore, &left);
+    printf("at any moment: %d, semaphore: %d\n", cancelled, left);
     return 0;
 }

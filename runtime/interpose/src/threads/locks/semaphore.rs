@@ -37,7 +37,6 @@ use netpoll::raw::fail;
 use sched::foreign;
 use timers::clock;
 
-use super::super::cancel;
 use super::super::masks::kernel;
 use super::super::real;
 use super::bell::{self, Listener};
@@ -45,7 +44,7 @@ use super::{are_ours, until};
 use crate::futex::{self, Wait};
 use crate::poll::duration;
 use crate::raw::call;
-use crate::{cancellation_point, error};
+use crate::{cancellation_point, error, is_cancelled};
 
 real! {
     sem_wait: unsafe extern "C" fn(*mut sem_t) -> c_int;
@@ -218,7 +217,7 @@ fn wait_for(words: &Words, until: u64) -> Option<Wait> {
             return Some(Wait::Over);
         }
         match futex::park_while_or_cancel(value, 0, until) {
-            Some(Wait::Over) if !cancel::is_requested() => {}
+            Some(Wait::Over) if !is_cancelled() => {}
             // The caller unwinds.
             Some(Wait::Over) => {
                 words.data.fetch_sub(WAITER, SeqCst);
