@@ -57,6 +57,13 @@ fn a_thread_that_waits_for_signals_gets_those_of_pthread_kill() {
 }
 
 #[test]
+fn main_does_not_see_the_thread_locals_of_constructors() {
+    let [green, os] = ["green", "os"].map(|threads| threads::run(PTHREAD, "constructors", threads));
+    let printed = (text(&green.stdout), text(&os.stdout));
+    assert_eq!(printed, ("main: 1, thread: 1\n", "main: 7, thread: 1\n"));
+}
+
+#[test]
 fn a_green_thread_refuses_what_only_os_threads_have() {
     let output = threads::run(PTHREAD, "green", "green");
     assert!(output.status.success(), "{output:?}");

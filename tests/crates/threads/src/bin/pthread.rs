@@ -1,6 +1,7 @@
 //! Calls of pthread's functions, as C makes them, by the name in the first argument. What is printed is the
-//! same for green threads and for OS threads, but for the program `green`.
+//! same for green threads and for OS threads, but for the programs `green` and `constructors`.
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -328,6 +329,24 @@ fn signals() {
     println!("{:?}", join(waiter));
 }
 
+thread_local! {
+    static SET: Cell<usize> = const { Cell::new(1) };
+}
+
+extern "C" fn sets() {
+    SET.set(7);
+}
+
+/// The dynamic linker calls what stands here, before `main`.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn() = sets;
+
+/// A thread-local that a constructor has set, in `main` and in another thread.
+fn constructors() {
+    println!("main: {}, thread: {}", SET.get(), std::thread::spawn(|| SET.get()).join().unwrap());
+}
+
 /// What a green thread answers by itself.
 fn green() {
     GO.store(false, SeqCst);
@@ -356,6 +375,15 @@ fn green() {
         assert!(libc::CPU_COUNT(&all) > 0);
         is(libc::pthread_setaffinity_np(thread, size, &all), 0);
         is(libc::pthread_setaffinity_np(thread, size, &std::mem::zeroed()), libc::ENOTSUP);
+        let mut more = all;
+        libc::CPU_SET(libc::CPU_SETSIZE as usize - 1, &mut more);
+        is(libc::pthread_setaffinity_np(thread, size, &more), 0);
+        let first = (0..libc::CPU_SETSIZE as usize).find(|&processor| libc::CPU_ISSET(processor, &all));
+        libc::CPU_CLR(first.unwrap(), &mut more);
+        is(libc::pthread_setaffinity_np(own(), size, &more), libc::ENOTSUP);
+        let mut again = std::mem::zeroed::<libc::cpu_set_t>();
+        is(libc::pthread_getaffinity_np(own(), size, &mut again), 0);
+        assert!(libc::CPU_EQUAL(&again, &all), "a refused call changes nothing");
     }
     shows_names(thread);
     keeps_os_threads_of_the_runtime();
@@ -401,6 +429,7 @@ fn main() {
         "names" => names(),
         "stacks" => stacks(),
         "signals" => signals(),
+        "constructors" => constructors(),
         "green" => green(),
         _ => panic!("no program {program:?}"),
     }

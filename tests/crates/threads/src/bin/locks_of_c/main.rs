@@ -12,6 +12,7 @@ use libc::{pthread_cond_t, pthread_mutex_t, timespec};
 use threads::os::run_all;
 
 mod rwlock;
+mod shared;
 
 runtime::interpose!(threads);
 
@@ -350,6 +351,8 @@ fn main() {
         "readers" => rwlock::wait(),
         "kinds" => kinds(),
         "destroy" => destroy(),
+        "shared" => shared::take_turns(),
+        "robust" => shared::owner_ends(),
         program => panic!("no program {program:?}"),
     }
 }
