@@ -13,11 +13,12 @@ sim clock_gettime: the check that a program with simulations has the line `runti
 interpose clock_gettime: the time that C sees (sleep.rs)
 sim syscall: statx outside of a simulation, as the caller's own call
 sched clock_gettime: the CPU time of a thread, which no simulation answers (watch/debugger.rs)
-sched pthread_sigmask raise: the effect of a signal without its handler, in that handler, where the hook is the system call (sys/default_effect.rs)
+sched pthread_sigmask raise: the effect of a signal without its handler, in that handler, where the hook is the system call (sys/default_effect.rs, stack/overflow.rs)
 sched pthread_self: whether a thread asks for its own stack (m/bounds.rs), by the name that the hook gives it; the trial of blocks (tls/try_out.rs), before any green thread
 runtime parking_lot parking_lot_core syscall: a futex, of a lock that is contended; a wake looks for green threads, too; no lock of the table is held, and no signal handler runs
 mio accept4 close connect epoll_wait: in the runtime, where a hook is the system call; or on non-blocking sockets; close ends waits of foreign code
 socket2 accept accept4 close connect poll recv recvfrom recvmsg send sendmsg sendto: sockets of the user, non-blocking
+signal_hook raise sigprocmask: the effect of a signal without its handler, in that handler, where the hook is the system call
 signal_hook close send write: the handler sends with MSG_DONTWAIT, which is the system call; the runtime gives it sockets, and no pipe to write to
 signal_hook_registry write: a message before it aborts the process
 rustix backtrace close: OwnedFd; close ends waits of foreign code
@@ -71,6 +72,9 @@ BY_RIGHT = {
     ("netpoll/src/sys/unix.rs", "poll"),  # Elsewhere than on Linux.
     ("sched/src/sys/unix.rs", "write"),  # Elsewhere than on Linux.
     ("sched/src/watch/debugger.rs", "clock_gettime"),  # The CPU time of a thread.
+    ("sched/src/sys/default_effect.rs", "raise"),  # In a signal handler, here and in the next two.
+    ("sched/src/sys/default_effect.rs", "pthread_sigmask"),
+    ("sched/src/stack/overflow.rs", "raise"),
     ("sched/src/m/bounds.rs", "pthread_self"),  # The name that the caller has for itself.
     ("sched/src/tls/try_out.rs", "pthread_self"),  # Before any green thread.
     ("runtime/interpose/src/sleep.rs", "clock_gettime"),  # The time that C sees: in a simulation the simulated time.
