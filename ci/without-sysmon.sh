@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 left_out=(
     # These modules test sysmon.
-    hogs hogs_signal hog_reports idle limits moves threads trim watchers
+    hogs hogs_signal hog_reports idle limits moves processors threads trim watchers
     # Programs that build their own runtimes, so a run here would only repeat ci/test.sh.
     attributes deadlock deadlock_of_some debuggers dump_on dump_snapshot main_thread memory settings soak trace_files
     # A green thread never parks, so that the forked child has a busy parent.

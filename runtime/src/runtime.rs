@@ -4,12 +4,14 @@
 //! - `runtime/builder.rs`: settings, and starting a runtime.
 //! - `runtime/environment.rs`: the settings that the program leaves to the environment.
 //! - `runtime/handle.rs`: references to a runtime that do not keep it going.
+//! - `runtime/processors.rs`: the default number of Ps, and its changes.
 //! - `runtime/shutdown.rs`: the end of a runtime.
 //! - `runtime/trace.rs`: a line about the runtime in intervals.
 
 mod builder;
 mod environment;
 mod handle;
+mod processors;
 mod shutdown;
 mod trace;
 

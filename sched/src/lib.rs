@@ -262,7 +262,7 @@ pub use {
     run::case_waker::CaseWaker,
     run::net_wakers,
     run::rescue::{Rescue, RescuesAt},
-    run::sched::{Attached, Config, MAX_PROCS, Sched},
+    run::sched::{Attached, Config, MAX_PROCS, Sched, WantedProcs},
     run::task::{After, Cancelled},
     run::wake::wake,
     stack::ALLOWED_STACK_BYTES,

@@ -18,7 +18,10 @@
 //!      that have been parked all the while         at the longest backoff, sysmon then sleeps until
 //!   6  short of memory or threads: ask again,        step 4, 5 or 6 is due, if it has work left
 //!      each tenth of a second                        another thread wakes sysmon
+//!   7  once a second: as many Ps as are wanted
 //! ```
+//!
+//! Step 7 ends no sleep: an idle runtime has the wanted number of Ps soon after it has work again.
 //!
 //! # Rejected
 //!
@@ -52,6 +55,8 @@ const TRIM_ROUND_NS: u64 = 2_000_000;
 /// The time between two searches for Ms that were not needed since the last search. So such an M ends five to
 /// ten seconds after it was last needed, and 110 of them are gone after twelve.
 const IDLE_MS_NS: u64 = 5_000_000_000;
+/// The time between two questions for the wanted number of Ps.
+const WANTED_PS_NS: u64 = 1_000_000_000;
 /// The time on the runtime's clock that never comes.
 const NEVER: u64 = u64::MAX;
 
@@ -65,6 +70,7 @@ pub fn run(monitor: &Monitor) {
         trimmed_at: 0,
         trims: false,
         end_ms_at: monitor.now() + IDLE_MS_NS,
+        wanted_ps_at: monitor.now() + WANTED_PS_NS,
         asked_at: 0,
         blocked_ones: false,
         asked: false,
@@ -91,6 +97,8 @@ struct Sysmon<'m> {
     trims: bool,
     /// When to search next for Ms that are not needed.
     end_ms_at: u64,
+    /// When to ask next for the wanted number of Ps.
+    wanted_ps_at: u64,
     /// When this sysmon last asked again for refused memory or threads.
     asked_at: u64,
     /// True if the last round found threads that block outside of `blocking`. The next round looks for more
@@ -115,6 +123,7 @@ impl Sysmon<'_> {
         self.trim_stacks(now);
         self.end_idle_ms(now);
         self.ask_again(now);
+        self.follow_wanted_ps(now);
         match polled || started || taken {
             true => self.backoff.found(),
             false => self.backoff.found_nothing(),
@@ -159,6 +168,13 @@ impl Sysmon<'_> {
         if self.monitor.is_short() && now >= self.asked_at + ASK_AGAIN_NS {
             self.asked_at = now;
             self.monitor.ask_again();
+        }
+    }
+
+    fn follow_wanted_ps(&mut self, now: u64) {
+        if now >= self.wanted_ps_at {
+            self.wanted_ps_at = now + WANTED_PS_NS;
+            self.monitor.follow_wanted_procs();
         }
     }
 

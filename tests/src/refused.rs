@@ -1,7 +1,10 @@
 //! Refused system calls: a filter of the kernel (seccomp) answers some calls of this process with an error,
 //! as a sandbox or an older kernel does.
 
+use std::ffi::{CStr, CString};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// System calls that a filter refuses.
 #[derive(Clone, Copy, Debug)]
@@ -91,13 +94,35 @@ fn install(filter: &mut [libc::sock_filter]) -> io::Result<()> {
 /// # Errors
 /// The caller may not change what is mounted: it is not root, or in a container.
 pub fn hide_proc() -> io::Result<()> {
-    let null = std::ptr::null();
-    // SAFETY: the calls read strings that end with zero, and change what the caller sees in the folders of
-    // the system.
-    let failed = unsafe {
-        libc::unshare(libc::CLONE_NEWNS) != 0
-            || libc::mount(null, c"/".as_ptr(), null, libc::MS_REC | libc::MS_PRIVATE, null.cast()) != 0
-            || libc::mount(c"none".as_ptr(), c"/proc".as_ptr(), c"tmpfs".as_ptr(), 0, null.cast()) != 0
-    };
+    own_mounts()?;
+    mount(c"none", c"/proc", c"tmpfs", 0)
+}
+
+/// Mounts an empty folder over that of the cgroups, and the file `groups` over `/proc/self/cgroup`, for the
+/// calling thread and for the threads and processes that it starts from now on.
+///
+/// # Errors
+/// As [`hide_proc`].
+pub fn replace_cgroups(groups: &Path) -> io::Result<()> {
+    own_mounts()?;
+    let groups = CString::new(groups.as_os_str().as_bytes())?;
+    mount(&groups, c"/proc/self/cgroup", c"none", libc::MS_BIND)?;
+    mount(c"none", c"/sys/fs/cgroup", c"tmpfs", 0)
+}
+
+/// Lets the calling thread mount without an effect on other processes.
+fn own_mounts() -> io::Result<()> {
+    // SAFETY: the call changes only which mounts the caller sees.
+    if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    mount(c"none", c"/", c"none", libc::MS_REC | libc::MS_PRIVATE)
+}
+
+fn mount(what: &CStr, to: &CStr, kind: &CStr, flags: libc::c_ulong) -> io::Result<()> {
+    let nothing = std::ptr::null();
+    // SAFETY: the call reads strings that end with zero, and changes what the caller sees in the folders of the
+    // system.
+    let failed = unsafe { libc::mount(what.as_ptr(), to.as_ptr(), kind.as_ptr(), flags, nothing) != 0 };
     if failed { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -14,6 +14,7 @@
 //! | variable | values | default | set in the program by |
 //! | --- | --- | --- | --- |
 //! | `RUNTIME_PROCS` | a number from 1 to 4096 | the processors available to the process | [`procs`](crate::Builder::procs) |
+//! | `RUNTIME_FOLLOW_PROCESSORS` | `on`, `off` | `on` | [`follow_processors`](crate::Builder::follow_processors) |
 //! | `RUNTIME_MIGRATION` | `anytime`, `before-start` | `anytime` | [`migration`](crate::Builder::migration) |
 //! | `RUNTIME_THREAD_LOCALS` | `os`, `green` | `os` | [`thread_locals`](crate::Builder::thread_locals) |
 //! | `RUNTIME_STACK_SIZE` | bytes: `262144`, `256KiB`, `1MiB` | `256KiB`; `1MiB` [in debug builds](crate::docs::stacks) | [`stack_size`](crate::Builder::stack_size) |

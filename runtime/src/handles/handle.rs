@@ -79,6 +79,8 @@ impl Handle {
     /// If there are fewer Ps than before, green threads that run now go on until they park, yield or are
     /// preempted. Then other Ps take the green threads in their run queues.
     ///
+    /// From then on the number no longer [follows](crate::Builder::follow_processors) that of the processors.
+    ///
     /// # Errors
     ///
     /// - `InvalidInput`: `n` is 0 or too large. The text says how many are allowed.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use sched::sync::Mutex;
 use sched::{Around, Config, MAX_PROCS, Monitor, Sched, SpawnStacks, starting};
 
-use super::{Runtime, environment, trace};
+use super::{Runtime, environment, processors, trace};
 use crate::bounded;
 use crate::default::{self, DefaultRuntime, StartAtFirstUse};
 #[cfg(unix)]
@@ -41,6 +41,7 @@ const MAX_THREADS: usize = 10_000;
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     procs: Option<usize>,
+    follow_processors: Option<bool>,
     stack_bytes: Option<usize>,
     max_threads: Option<usize>,
     blocking_threads: Option<usize>,
@@ -110,7 +111,9 @@ impl Builder {
 
     /// Sets how many green threads run at the same moment: the number of [Ps](crate::docs::glossary#p).
     ///
-    /// The default is the number of processors available to the process, at most 4,096.
+    /// The default is the number of processors available to the process, at most 4,096, as
+    /// `std::thread::available_parallelism` returns it: a CPU quota of a cgroup counts, rounded down. The
+    /// default [follows](Builder::follow_processors) a change of that number.
     /// [`Handle::set_procs`](crate::Handle::set_procs) changes it later.
     ///
     /// ```
@@ -120,6 +123,28 @@ impl Builder {
     /// ```
     pub fn procs(mut self, n: usize) -> Self {
         self.procs = Some(n);
+        self
+    }
+
+    /// Sets whether the number of Ps follows the number of processors available to the process. The default is
+    /// `true`. The environment variable is `RUNTIME_FOLLOW_PROCESSORS` (`on` or `off`).
+    ///
+    /// It has an effect while the number of Ps is the default: neither [`procs`](Builder::procs) nor
+    /// `RUNTIME_PROCS` has set it, nor [`Handle::set_procs`](crate::Handle::set_procs) later. On Linux a
+    /// change of the CPU quota of a cgroup, or of the set of processors of all OS threads, has an effect within about a
+    /// second while green threads run. An idle process is not woken for it. Then the effect comes soon after
+    /// green threads run again. While the quota cannot be read, for example without a free descriptor, the
+    /// number does not grow.
+    ///
+    /// It needs [`sysmon`](Builder::sysmon), which asks the system once a second: some reads of small files.
+    /// A simulation does not follow.
+    ///
+    /// ```
+    /// let runtime = runtime::Builder::new().follow_processors(false).build()?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn follow_processors(mut self, follow: bool) -> Self {
+        self.follow_processors = Some(follow);
         self
     }
 
@@ -698,9 +723,19 @@ impl Builder {
             || environment::thread_locals("RUNTIME_THREAD_LOCALS"),
             ThreadLocals::default,
         )?;
+        let given = match self.procs {
+            None => environment::number("RUNTIME_PROCS", 1..=MAX_PROCS)?,
+            given => given,
+        };
+        let follow = or_else(
+            self.follow_processors,
+            || environment::switch("RUNTIME_FOLLOW_PROCESSORS"),
+            || true,
+        )?;
         let own_name = || environment::read("RUNTIME_THREAD_NAME", "a name", |name| Some(name.to_string()));
         Ok(Config {
-            procs: or_else(self.procs, || environment::number("RUNTIME_PROCS", 1..=MAX_PROCS), available)?,
+            procs: given.unwrap_or_else(processors::available),
+            wanted_procs: (given.is_none() && follow).then_some(processors::available_now),
             stack_bytes: or_else(
                 self.stack_bytes,
                 || environment::bytes("RUNTIME_STACK_SIZE", sched::ALLOWED_STACK_BYTES),
@@ -806,9 +841,4 @@ fn start_sysmon(sched: &Arc<Sched>, name: &str) -> io::Result<os::JoinHandle<()>
     starting::start(os::Builder::new().name(format!("{name}-sysmon")), move || {
         sysmon::run(&Monitor::new(sched))
     })
-}
-
-/// Returns the default number of Ps.
-fn available() -> usize {
-    os::available_parallelism().map_or(1, usize::from).min(MAX_PROCS)
 }

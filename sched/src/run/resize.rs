@@ -12,11 +12,15 @@
 //!
 //! Sysmon takes a surplus P from a G that does not enter the runtime. A retired P is in no list and has no
 //! work; when the number grows again, the P is used again.
+//!
+//! If the maker of the runtime passes a function that returns the wanted number (`Config::wanted_procs`), sysmon
+//! sets that number until the first call of `set_procs`. Both decide under the lock of the retired Ps.
 
 #![allow(unsafe_code)]
 
 use std::collections::HashSet;
 use std::io;
+use std::sync::atomic::Ordering;
 
 use timers::clock::NEVER;
 
@@ -28,7 +32,7 @@ use crate::run::sched::{MAX_PROCS, Sched};
 
 impl Sched {
     /// Sets how many green threads run at the same time. Returns at once; an M gives a surplus P up when its
-    /// G next enters the runtime.
+    /// G next enters the runtime. From then on sysmon does not change the number.
     ///
     /// # Errors
     /// Fails with `InvalidInput` if `n` is 0 or too large; the text says how many are allowed. Fails with
@@ -36,18 +40,43 @@ impl Sched {
     pub fn set_procs(&self, n: usize) -> io::Result<()> {
         // A forked child has no thread to wake: its copy of an M's lock may be held for ever.
         crate::sys::fork::check()?;
-        self.make_work(|| self.resize_to(n))?;
+        let set = || {
+            // Relaxed: the lock of the retired Ps orders this before the load in `follow_wanted_procs`.
+            self.procs_are_set.store(true, Ordering::Relaxed);
+            true
+        };
+        self.make_work(|| self.resize_if(n, set))?;
         self.serve_waiting(None);
         Ok(())
     }
 
+    /// Sets the number of Ps that `Config::wanted_procs` returns, unless `set_procs` was called. *Runs on:
+    /// sysmon.*
+    pub(crate) fn follow_wanted_procs(&self) {
+        // Relaxed: a hint, which saves the system calls of the function. `resize_if` looks again under the lock.
+        let are_set = || self.procs_are_set.load(Ordering::Relaxed);
+        let Some(wanted) = self.config.wanted_procs.filter(|_| !are_set()) else { return };
+        let Some(n) = wanted().map(|n| n.clamp(1, MAX_PROCS)).filter(|n| *n != self.procs()) else { return };
+        let resized = self.make_work(|| self.resize_if(n, || !are_set()));
+        debug_assert!(resized.is_ok(), "the number is in the allowed range");
+        self.serve_waiting(None);
+    }
+
     /// As `set_procs`, but wakes no M for Ps that become idle.
     pub(crate) fn resize_to(&self, n: usize) -> io::Result<()> {
+        self.resize_if(n, || true)
+    }
+
+    /// Sets the number of Ps if `decide` returns `true`. It is called under the lock of the retired Ps.
+    fn resize_if(&self, n: usize, decide: impl FnOnce() -> bool) -> io::Result<()> {
         if !(1..=MAX_PROCS).contains(&n) {
             let text = format!("procs is {n}: from 1 to {MAX_PROCS} are allowed");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         let mut retired = self.retired.lock();
+        if !decide() {
+            return Ok(());
+        }
         for p in self.make_ps(n) {
             retired.insert(p);
         }

@@ -51,8 +51,10 @@ pub const MAX_PROCS: usize = crate::p::lease::MAX_INDEX;
 /// The settings of a runtime.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The number of Ps.
+    /// The number of Ps at the start.
     pub procs: usize,
+    /// Sysmon sets the number of Ps to what this function returns, unless `set_procs` has set the number.
+    pub wanted_procs: Option<WantedProcs>,
     /// The address space of one stack, in bytes.
     pub stack_bytes: usize,
     /// The most Ms that may exist at a time.
@@ -81,6 +83,9 @@ pub struct Config {
     /// A value that belongs to the maker of the scheduler. The scheduler only keeps it.
     pub attached: Attached,
 }
+
+/// Returns how many Ps a runtime should have now; `None` if that is not known. It may make system calls.
+pub type WantedProcs = fn() -> Option<usize>;
 
 /// See [`Config::attached`].
 pub type Attached = Arc<dyn std::any::Any + Send + Sync>;
@@ -123,6 +128,8 @@ pub struct Sched {
     pub(crate) late: LateUserCode,
     /// The surplus Ps that no M holds. Its lock lets one change of the number of Ps happen at a time.
     pub(crate) retired: Mutex<HashSet<usize>>,
+    /// True once `set_procs` has set the number of Ps. The lock of `retired` guards its changes.
+    pub(crate) procs_are_set: AtomicBool,
     pub(crate) threads: Threads,
     pub(crate) template: Template,
     /// Times that user code caught the unwinding of a cancelled G and went on.
@@ -159,6 +166,7 @@ impl Sched {
             block_on_calls: BlockOnCalls::default(),
             late: LateUserCode::default(),
             retired: Mutex::new(HashSet::new()),
+            procs_are_set: AtomicBool::new(false),
             threads: Threads::new(max_threads),
             template: Template::default(),
             swallowed: AtomicU64::new(0),

@@ -316,6 +316,7 @@ pub(crate) mod tests {
     pub(crate) fn config(procs: usize) -> Config {
         Config {
             procs,
+            wanted_procs: None,
             stack_bytes: 64 << 10,
             max_threads: 1000,
             thread_name: "thread".to_string(),

@@ -67,6 +67,11 @@ impl Monitor {
         self.sched.made()
     }
 
+    /// Sets the number of Ps that the runtime's maker wants now, unless the program has set a number.
+    pub fn follow_wanted_procs(&self) {
+        self.sched.follow_wanted_procs();
+    }
+
     /// Returns `true` if a P is idle, so that new work finds a place to run.
     pub fn any_idle(&self) -> bool {
         self.sched.idle.idle_ps() > 0

@@ -3,6 +3,7 @@
 mod attributes;
 mod blocking_threads;
 mod moves;
+mod processors;
 mod public_types;
 mod resize;
 mod settings;

@@ -1,0 +1,37 @@
+//! The number of processors that the process may use: the default number of Ps, and its changes.
+
+use std::thread as os;
+
+use sched::MAX_PROCS;
+
+/// Returns the default number of Ps: on Linux the processors in the caller's set, or the CPU quota of the
+/// cgroup if that is less.
+pub(super) fn available() -> usize {
+    os::available_parallelism().map_or(1, usize::from).min(MAX_PROCS)
+}
+
+/// Returns what [`available`] returns, for a runtime that had a number before. Returns `None` if the system
+/// does not say whether there is a quota.
+pub(super) fn available_now() -> Option<usize> {
+    // std takes a quota that it cannot read for none. So a process without a free descriptor would suddenly
+    // have a P for each processor.
+    let before = quota_can_be_read();
+    let n = available();
+    (before && quota_can_be_read()).then_some(n)
+}
+
+/// Returns `true` if the files that name the quota can be read: there is `/proc`, and two descriptors are
+/// free.
+#[cfg(target_os = "linux")]
+fn quota_can_be_read() -> bool {
+    let open = || std::fs::File::open("/proc/self/cgroup");
+    // Both are open at once: std needs one.
+    let both = (open(), open());
+    both.0.is_ok() && both.1.is_ok()
+}
+
+/// Other systems have no quota.
+#[cfg(not(target_os = "linux"))]
+fn quota_can_be_read() -> bool {
+    true
+}
