@@ -1,5 +1,6 @@
 //! What the system reports about this process: threads, descriptors, mappings, memory, CPU time.
 
+#[cfg(unix)]
 use std::time::Duration;
 
 /// Returns the number of OS threads of this process.

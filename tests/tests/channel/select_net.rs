@@ -16,6 +16,7 @@ use tests::crowd::{crowd, in_each};
 use tests::{on_each, until_it_waits};
 
 const MILLI: Duration = Duration::from_millis(1);
+#[cfg(unix)]
 const LONG: Duration = Duration::from_secs(3600);
 
 fn listener() -> (TcpListener, SocketAddr) {
@@ -24,6 +25,7 @@ fn listener() -> (TcpListener, SocketAddr) {
     (listener, addr)
 }
 
+#[cfg(unix)]
 fn pair() -> (TcpStream, TcpStream) {
     let (listener, addr) = listener();
     let client = TcpStream::connect(addr).unwrap();

@@ -527,7 +527,7 @@ fn timers_and_the_network_are_the_causes_of_what_they_wake() {
             let in_poll = of_future("in a poll").spawn(async move { waits(in_poll) }).unwrap();
             let future = of_future("future").spawn(async move {
                 runtime::time::sleep_async(Duration::from_millis(1)).await;
-                future.readable_async().await.unwrap();
+                future.peek_async(&mut [0]).await.unwrap();
             });
             sleep(Duration::from_millis(20));
             clients.iter_mut().for_each(|client| client.write_all(&[1]).unwrap());

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use runtime::{Builder, Handle, spawn, thread};
-use tests::{Watchdog, calls, child, everywhere, on, panics_with, wait_until};
+use tests::{Watchdog, calls, child, everywhere, panics_with};
+#[cfg(unix)]
+use tests::{on, wait_until};
 
 const MILLI: Duration = Duration::from_millis(1);
 

@@ -135,6 +135,7 @@ fn a_cancellation_and_a_time_out_drop_the_future_on_its_os_thread() {
 }
 
 /// Counts, as a branch of a task, until `future` is ready. Returns the count and the output.
+#[cfg(unix)]
 async fn counting<T>(future: impl Future<Output = T>) -> (usize, T) {
     let (count, mut future) = (AtomicUsize::new(0), Box::pin(future));
     loop {

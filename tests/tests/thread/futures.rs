@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use runtime::time::{Sleep, sleep_async, timeout_async};
 use runtime::{block_on, spawn, thread};
 use tests::futures::{Flag, both, drive_on_plain_thread, either, poll_once};
-use tests::turns::{ends, gives_turns};
+use tests::turns::ends;
+#[cfg(unix)]
+use tests::turns::gives_turns;
 use tests::{Drops, Random, on, on_each, runtime, wait_until, with};
 
 const fn ms(n: u64) -> Duration {
@@ -585,6 +587,7 @@ fn an_executor_of_another_crate_ends_within_a_poll_and_has_no_budget_outside() {
 
 #[test]
 fn a_child_that_has_exited_and_a_context_that_has_a_deadline() {
+    #[cfg(unix)]
     gives_turns(|| {
         Box::pin(async {
             let mut child = runtime::process::Command::new("true").spawn().unwrap();
