@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Compiles the runtime, without warnings, without its default features, and for systems on which the runtime was not run. If a target
 # cannot be installed here, the script fails. With CROSS_MISSING=skip the script prints the name of that target and leaves it out.
-# ci/elsewhere.sh runs tests with musl and with 32 bits.
+# With --all also for processors and systems that are rarer, and checks the message for one that is refused. ci/elsewhere.sh runs tests
+# with musl and with 32 bits. Usage: ci/cross.sh [--all]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target}")/cross
@@ -36,12 +37,28 @@ if [[ "${targets[*]}" = *aarch64-unknown-linux-gnu* ]]; then
     echo "aarch64-unknown-linux-gnu: compiles with the feature interpose"
 fi
 # The tests too, without warnings, where the system has what they use. Left out: examples and benches, of which dependencies need a C compiler
-# for these systems; Windows, where tests use what the runtime does not have there.
+# for these systems.
 others=()
-for target in x86_64-apple-darwin x86_64-unknown-freebsd; do
+for target in x86_64-pc-windows-gnu x86_64-apple-darwin x86_64-unknown-freebsd; do
     [[ "${targets[*]}" != *$target* ]] || others+=(--target "$target")
 done
 if [ ${#others[@]} != 0 ]; then
     cargo check --quiet --all-targets "${others[@]}" -p tests -p monochrome-sched -p monochrome-netpoll -p monochrome-sysmon -p monochrome-timers
     echo "${others[*]}: the tests compile"
+fi
+
+[ "${1:-}" = --all ] || exit 0
+rarer=()
+for target in riscv64gc-unknown-linux-gnu aarch64-linux-android aarch64-apple-darwin; do
+    can_be_had "$target" rustup --quiet target add "$target" && rarer+=(--target "$target")
+done
+if [ ${#rarer[@]} != 0 ]; then
+    cargo check --quiet -p monochrome "${rarer[@]}"
+    echo "${rarer[*]}: compile"
+fi
+refused=aarch64-pc-windows-gnullvm
+if can_be_had "$refused" rustup --quiet target add "$refused"; then
+    said=$(cargo check --quiet -p monochrome --target "$refused" 2>&1) && { echo "$refused: compiles, but was to be refused" >&2; exit 1; }
+    grep -q 'no code to switch stacks on Windows on this processor' <<<"$said" || { echo "$said" >&2; exit 1; }
+    echo "$refused: refused with the reason"
 fi

@@ -56,6 +56,7 @@ computing() {
     for kind in musl i686 portable; do
         step "$CARGO_TARGET_DIR" ci/elsewhere.sh $kind --all
     done
+    step "$CARGO_TARGET_DIR" ci/cross.sh --all
     step "$CARGO_TARGET_DIR" ci/glibc.sh
     step "$CARGO_TARGET_DIR" ci/deny.sh --advisories
     step "$CARGO_TARGET_DIR" ci/semver.sh

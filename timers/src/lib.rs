@@ -128,6 +128,14 @@
 //!   machine memory decides, and both take equally long.
 #![forbid(unsafe_code)]
 
+// In the lowest crate: no other of this project is compiled then, and this is the only error.
+#[cfg(all(windows, not(any(target_arch = "x86", target_arch = "x86_64"))))]
+compile_error!(
+    "this runtime has no code to switch stacks on Windows on this processor: x86-64 and x86 are supported"
+);
+#[cfg(not(any(unix, windows)))]
+compile_error!("this runtime needs Linux, Windows, macOS or another Unix: see `runtime::docs::platforms`");
+
 pub mod clock;
 mod counts;
 mod heap;

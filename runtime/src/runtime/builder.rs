@@ -727,11 +727,8 @@ impl Builder {
             None => environment::number("RUNTIME_PROCS", 1..=MAX_PROCS)?,
             given => given,
         };
-        let follow = or_else(
-            self.follow_processors,
-            || environment::switch("RUNTIME_FOLLOW_PROCESSORS"),
-            || true,
-        )?;
+        let follow =
+            or_else(self.follow_processors, || environment::switch("RUNTIME_FOLLOW_PROCESSORS"), || true)?;
         let own_name = || environment::read("RUNTIME_THREAD_NAME", "a name", |name| Some(name.to_string()));
         Ok(Config {
             procs: given.unwrap_or_else(processors::available),

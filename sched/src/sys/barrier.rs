@@ -11,7 +11,9 @@ pub(crate) fn is_there() -> bool {
     {
         use std::sync::OnceLock;
         static WORKS: OnceLock<bool> = OnceLock::new();
-        *WORKS.get_or_init(|| membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) && impose())
+        *WORKS.get_or_init(|| {
+            membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED as libc::c_int) && impose()
+        })
     }
     #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
     false
@@ -20,13 +22,13 @@ pub(crate) fn is_there() -> bool {
 /// Imposes the barrier. Returns `false` if the system refused.
 pub(crate) fn impose() -> bool {
     #[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
-    return membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    return membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED as libc::c_int);
     #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
     false
 }
 
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
-fn membarrier(command: libc::membarrier_cmd) -> bool {
+fn membarrier(command: libc::c_int) -> bool {
     // SAFETY: these commands access no memory of the process; the kernel refuses a command that it does not
     // know.
     unsafe { netpoll::raw::call!(libc::SYS_membarrier, command, 0, 0) == 0 }

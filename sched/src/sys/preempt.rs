@@ -165,6 +165,9 @@ mod linux {
         })
     }
 
+    /// The flag of an executable segment, which the crate libc does not have for Android.
+    const PF_X: u32 = 1;
+
     /// Returns the executable segment that `address` is in.
     fn code_around(address: usize) -> Range<usize> {
         extern "C" fn look(info: *mut libc::dl_phdr_info, _size: usize, data: *mut c_void) -> c_int {
@@ -175,10 +178,7 @@ mod linux {
                 let header = unsafe { &*info.dlpi_phdr.add(i) };
                 let start = info.dlpi_addr as usize + header.p_vaddr as usize;
                 let code = start..start + header.p_memsz as usize;
-                if header.p_type == libc::PT_LOAD
-                    && header.p_flags & libc::PF_X != 0
-                    && code.contains(address)
-                {
+                if header.p_type == libc::PT_LOAD && header.p_flags & PF_X != 0 && code.contains(address) {
                     *found = code;
                     return 1;
                 }

@@ -87,6 +87,8 @@ mod linux {
         period: u64,
     }
 
+    /// The usual policy of the kernel. For Android the crate libc does not have it by this name.
+    const SCHED_OTHER: u32 = 0;
     /// How long this thread runs before the kernel lets another thread run; the default is above a
     /// millisecond.
     const SLICE_NS: u64 = 100_000;
@@ -105,7 +107,7 @@ mod linux {
         let size = size_of::<SchedAttr>() as libc::c_uint;
         // SAFETY: `attr` has `size` bytes, which the kernel may write.
         let got = unsafe { call!(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0) };
-        if got != 0 || attr.policy != libc::SCHED_OTHER as u32 || attr.nice < 0 {
+        if got != 0 || attr.policy != SCHED_OTHER || attr.nice < 0 {
             return;
         }
         attr.size = size;

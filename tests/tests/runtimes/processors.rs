@@ -80,7 +80,9 @@ fn with_quota(test: &str, env: &[(&str, &str)], body: impl Fn(&Quota)) {
         child::run_with(test, &format!("v{version}"), env, watched, |output| {
             let said = child::text(output);
             assert!(output.status.success(), "version {version}: {}\n{said}", output.status);
-            said.lines().filter(|line| line.starts_with(LEFT_OUT)).for_each(|line| println!("{test}: {line}"));
+            said.lines()
+                .filter(|line| line.starts_with(LEFT_OUT))
+                .for_each(|line| println!("{test}: {line}"));
         });
     }
 }
