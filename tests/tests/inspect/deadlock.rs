@@ -56,7 +56,10 @@ fn goes_on(case: &str) {
 }
 
 #[test]
-#[cfg_attr(portable, ignore = "the system does not list the OS threads, so no deadlock is reported")]
+#[cfg_attr(
+    any(portable, not(target_os = "linux")),
+    ignore = "the system does not list the OS threads, so no deadlock is reported"
+)]
 fn two_threads_that_wait_for_each_other() {
     is_reported(
         "two-channels",
@@ -71,19 +74,28 @@ fn two_threads_that_wait_for_each_other() {
 }
 
 #[test]
-#[cfg_attr(portable, ignore = "the system does not list the OS threads, so no deadlock is reported")]
+#[cfg_attr(
+    any(portable, not(target_os = "linux")),
+    ignore = "the system does not list the OS threads, so no deadlock is reported"
+)]
 fn a_mutex_locked_twice_by_its_owner() {
     is_reported("own-mutex", &["waits for a mutex", "1 green thread\n"]);
 }
 
 #[test]
-#[cfg_attr(portable, ignore = "the system does not list the OS threads, so no deadlock is reported")]
+#[cfg_attr(
+    any(portable, not(target_os = "linux")),
+    ignore = "the system does not list the OS threads, so no deadlock is reported"
+)]
 fn a_lost_wake_up() {
     is_reported("lost-wake-up", &["waits for a condition variable"]);
 }
 
 #[test]
-#[cfg_attr(portable, ignore = "the system does not list the OS threads, so no deadlock is reported")]
+#[cfg_attr(
+    any(portable, not(target_os = "linux")),
+    ignore = "the system does not list the OS threads, so no deadlock is reported"
+)]
 fn waits_without_an_end() {
     is_reported("future", &["waits for a wake-up of its future"]);
     is_reported("sleep-for-ever", &["waits for the end of a sleep"]);
@@ -92,7 +104,10 @@ fn waits_without_an_end() {
 }
 
 #[test]
-#[cfg_attr(portable, ignore = "the system does not list the OS threads, so no deadlock is reported")]
+#[cfg_attr(
+    any(portable, not(target_os = "linux")),
+    ignore = "the system does not list the OS threads, so no deadlock is reported"
+)]
 fn deadlocks_in_runtimes_of_all_kinds() {
     for case in ["one-p", "strict", "no-sysmon"] {
         is_reported(case, &["waits for a wait group", "21 green threads"]);
@@ -100,26 +115,38 @@ fn deadlocks_in_runtimes_of_all_kinds() {
 }
 
 #[test]
-#[cfg_attr(portable, ignore = "the system does not list the OS threads, so no deadlock is reported")]
+#[cfg_attr(
+    any(portable, not(target_os = "linux")),
+    ignore = "the system does not list the OS threads, so no deadlock is reported"
+)]
 fn deadlocks_beside_waiting_plain_threads_and_runtimes() {
     is_reported("plain-threads-wait-too", &[]);
     is_reported("two-runtimes", &["2 green threads"]);
 }
 
 #[test]
-#[cfg_attr(portable, ignore = "the system does not list the OS threads, so no deadlock is reported")]
+#[cfg_attr(
+    any(portable, not(target_os = "linux")),
+    ignore = "the system does not list the OS threads, so no deadlock is reported"
+)]
 fn a_deadlock_after_a_plain_thread_was_busy_for_long() {
     is_reported("plain-thread-is-busy-first", &["waits for a channel to receive", "1 green thread\n"]);
 }
 
 #[test]
-#[cfg_attr(portable, ignore = "the system does not list the OS threads, so no deadlock is reported")]
+#[cfg_attr(
+    any(portable, not(target_os = "linux")),
+    ignore = "the system does not list the OS threads, so no deadlock is reported"
+)]
 fn a_deadlock_after_much_work() {
     is_reported("after-much-work", &["1 green thread\n"]);
 }
 
 #[test]
-#[cfg_attr(portable, ignore = "the system does not list the OS threads, so no deadlock is reported")]
+#[cfg_attr(
+    any(portable, not(target_os = "linux")),
+    ignore = "the system does not list the OS threads, so no deadlock is reported"
+)]
 fn a_search_for_deadlocks_hides_no_deadlock_of_all() {
     is_reported("search", &["waits for an unpark"]);
 }
@@ -131,7 +158,10 @@ fn the_hook_of_a_search_may_end_a_deadlock() {
 
 /// `main` is cancelled like any green thread, and may catch that.
 #[test]
-#[cfg_attr(portable, ignore = "the system does not list the OS threads, so no deadlock is reported")]
+#[cfg_attr(
+    any(portable, not(target_os = "linux")),
+    ignore = "the system does not list the OS threads, so no deadlock is reported"
+)]
 fn main_may_catch_panic_or_wait() {
     is_reported("swallowed", &[]);
     is_reported("caught", &["caught twice"]);

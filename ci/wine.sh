@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Runs test programs for Windows under wine, without the tests that the list below leaves out, with the reason.
+# Needs wine64 and gcc-mingw-w64-x86-64-posix, which the script installs if it is root; ci/setup.sh leaves them out because only this script
+# needs them. What passes under wine is no proof for Windows: wine's timers, sockets and threads are those of Linux.
+# Usage: ci/wine.sh [PROGRAM ..]   (default: sync time runtimes)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=x86_64-pc-windows-gnu compiler=x86_64-w64-mingw32-gcc-posix
+if ! command -v wine >/dev/null || ! command -v $compiler >/dev/null; then
+    apt-get update
+    DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends wine wine64 gcc-mingw-w64-x86-64-posix
+fi
+rustup --quiet target add $target
+
+left_out=(
+    # The program runs for as long as the longest test, and needs the processors for itself.
+    soak::a_soak_of_all_operations_succeeds
+)
+[ $# != 0 ] || set -- sync time runtimes
+
+CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target}")/wine
+export CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=$compiler
+export WINEPREFIX=$CARGO_TARGET_DIR/prefix WINEDEBUG=-all CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER="timeout 900 wine"
+mkdir -p "$CARGO_TARGET_DIR"
+wine cmd /c ver
+
+# wine 8 does not have this library of Windows, of which std uses one function.
+cat >"$CARGO_TARGET_DIR/random.c" <<'END'
+#include <stddef.h>
+unsigned char __stdcall SystemFunction036(void *, unsigned long);
+__declspec(dllexport) int __stdcall ProcessPrng(unsigned char *to, size_t n) { return SystemFunction036(to, n); }
+END
+system=$WINEPREFIX/drive_c/windows/system32
+[ -e "$system/bcryptprimitives.dll" ] || $compiler -shared -O -o "$system/bcryptprimitives.dll" "$CARGO_TARGET_DIR/random.c" -ladvapi32
+
+skips=()
+for test in "${left_out[@]}"; do
+    echo "left out: $test"
+    skips+=(--skip "$test")
+done
+tests=()
+for program in "$@"; do tests+=(--test "$program"); done
+cargo test --no-fail-fast --target $target -p tests "${tests[@]}" -- --test-threads=4 "${skips[@]}"
