@@ -47,11 +47,13 @@ fn a_lost_drop_is_found() {
 }
 
 #[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "the soak counts descriptors on Linux only")]
 fn a_leaked_descriptor_is_found() {
     is_found("broken-descriptor", &["the round began with", "descriptors: "]);
 }
 
 #[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "the soak counts OS threads on Linux only")]
 fn a_leaked_os_thread_is_found() {
     is_found("broken-thread", &["the round began with", "threads: "]);
 }
