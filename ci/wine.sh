@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs test programs for Windows under wine, without the tests that the list below leaves out, with the reason.
+# Runs test programs for Windows under wine: those of which all tests pass there.
 # Needs wine64 and gcc-mingw-w64-x86-64-posix, which the script installs if it is root; ci/setup.sh leaves them out because only this script
 # needs them. What passes under wine is no proof for Windows: wine's timers, sockets and threads are those of Linux.
 # Usage: ci/wine.sh [PROGRAM ..]   (default: sync time inspect load runtimes)
@@ -12,17 +12,13 @@ if ! command -v wine >/dev/null || ! command -v $compiler >/dev/null; then
 fi
 rustup --quiet target add $target
 
-# The programs `channel` and `thread` have not been run to their ends here. These tests of `net` and `system` fail under wine 8.0:
+# Not among them are the programs `channel` and `thread`: they were not run to their ends. These tests of `net` and `system` fail with wine 8.0:
 # - `a_panic_ends_only_its_connection` and `an_idle_connection_ends_at_once_and_a_busy_one_finishes`: shutting a socket for reading does not end
 #   a wait for it, so `Server::shutdown` waits for its whole time. That is this project's to mend.
 # - `a_half_closed_connection_carries_the_other_direction` and `a_file_reads_writes_and_seeks` expect errors and counts of Unix.
 # - `functions_do_what_those_of_std_do`: wine's copy of a file returns 0 bytes. `a_read_into_many_buffers_leaves_bytes_for_the_next_read`
 #   and `a_reset_ends_waits_with_an_error`: wine's sockets return another error, or none. `a_time_out_ends_the_wait_for_a_lock`: not understood.
 # In `misuse` the process ends with "thread local panicked on drop" after 22 tests; not understood.
-left_out=(
-    # The program runs for as long as the longest test, and needs the processors for itself.
-    soak::a_soak_of_all_operations_succeeds
-)
 [ $# != 0 ] || set -- sync time inspect load runtimes
 
 CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target}")/wine
@@ -40,11 +36,6 @@ END
 system=$WINEPREFIX/drive_c/windows/system32
 [ -e "$system/bcryptprimitives.dll" ] || $compiler -shared -O -o "$system/bcryptprimitives.dll" "$CARGO_TARGET_DIR/random.c" -ladvapi32
 
-skips=()
-for test in "${left_out[@]}"; do
-    echo "left out: $test"
-    skips+=(--skip "$test")
-done
 tests=()
 for program in "$@"; do tests+=(--test "$program"); done
-cargo test --no-fail-fast --target $target -p tests "${tests[@]}" -- --test-threads=4 "${skips[@]}"
+cargo test --no-fail-fast --target $target -p tests "${tests[@]}" -- --test-threads=4
