@@ -2,7 +2,7 @@
 //! same port.
 //!
 //! ```sh
-//! cargo run --release --features hyper --example hyper                       # with clients of its own, for a moment
+//! cargo run --release --features hyper --example hyper           # with clients of its own, for a moment
 //! cargo run --release --features hyper --example hyper -- 127.0.0.1:8082     # until Ctrl-C
 //! curl -d hello http://127.0.0.1:8082/echo
 //! curl --http2-prior-knowledge http://127.0.0.1:8082/

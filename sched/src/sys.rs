@@ -58,6 +58,7 @@ pub(crate) mod of_libc;
 pub(crate) mod peek;
 pub(crate) mod preempt;
 pub mod privileges;
+pub(crate) mod segment;
 pub mod starting;
 mod threads;
 mod ticks;

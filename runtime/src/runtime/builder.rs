@@ -131,10 +131,10 @@ impl Builder {
     ///
     /// It has an effect while the number of Ps is the default: neither [`procs`](Builder::procs) nor
     /// `RUNTIME_PROCS` has set it, nor [`Handle::set_procs`](crate::Handle::set_procs) later. On Linux a
-    /// change of the CPU quota of a cgroup, or of the set of processors of all OS threads, has an effect within about a
-    /// second while green threads run. An idle process is not woken for it. Then the effect comes soon after
-    /// green threads run again. While the quota cannot be read, for example without a free descriptor, the
-    /// number does not grow.
+    /// change of the CPU quota of a cgroup, or of the set of processors of all OS threads, has an effect
+    /// within about a second while green threads run. An idle process is not woken for it. Then the effect
+    /// comes soon after green threads run again. While the quota cannot be read, for example without a free
+    /// descriptor, the number does not grow.
     ///
     /// It needs [`sysmon`](Builder::sysmon), which asks the system once a second: some reads of small files.
     /// A simulation does not follow.

@@ -4,8 +4,13 @@
 //! if it prints a backtrace. So before the simulated clock moves, or a deadlock is reported, the M waits a
 //! moment in real time. Only a word in static memory counts: others are the program's own. (Feature `sim`.)
 
+use std::ops::Range;
+use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+
+use crate::sys::segment::segment_around;
 
 /// How long one look waits.
 const LOOK: Duration = Duration::from_micros(100);
@@ -58,31 +63,20 @@ impl Outside {
     }
 }
 
-/// Returns `true` if the address lies in the static memory of the executable.
-#[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
-#[allow(unsafe_code)]
+/// Returns `true` if the address lies in the static memory of the program, or of the library that this
+/// function is in.
 pub(crate) fn is_static(address: usize) -> bool {
-    // SAFETY: glibc's start code defines the first, the linker the second. Only their addresses are used.
-    unsafe extern "C" {
-        safe static __data_start: u8;
-        safe static _end: u8;
-    }
-    ((&raw const __data_start).addr()..(&raw const _end).addr()).contains(&address)
+    static HERE: AtomicU32 = AtomicU32::new(0);
+    static MEMORY: OnceLock<Range<usize>> = OnceLock::new();
+    MEMORY.get_or_init(|| segment_around(ptr::from_ref(&HERE).addr())).contains(&address)
 }
 
-#[cfg(not(all(target_os = "linux", target_env = "gnu", not(miri))))]
-pub(crate) fn is_static(_address: usize) -> bool {
-    false
-}
-
-#[cfg(all(test, target_os = "linux", target_env = "gnu", not(miri)))]
+#[cfg(all(test, target_os = "linux", not(any(portable, miri))))]
 mod tests {
-    use std::ptr;
-
     use super::*;
 
     #[test]
-    fn a_word_of_the_executable_is_static() {
+    fn static_words_are_recognised() {
         static WORD: AtomicU32 = AtomicU32::new(0);
         static OTHER: AtomicU32 = AtomicU32::new(1);
         let (on_heap, on_stack) = (Box::new(AtomicU32::new(0)), AtomicU32::new(0));

@@ -13,8 +13,9 @@
 //! Sysmon takes a surplus P from a G that does not enter the runtime. A retired P is in no list and has no
 //! work; when the number grows again, the P is used again.
 //!
-//! If the maker of the runtime passes a function that returns the wanted number (`Config::wanted_procs`), sysmon
-//! sets that number until the first call of `set_procs`. Both decide under the lock of the retired Ps.
+//! If the maker of the runtime passes a function that returns the wanted number (`Config::wanted_procs`),
+//! sysmon sets that number until the first call of `set_procs`. Both decide under the lock of the retired
+//! Ps.
 
 #![allow(unsafe_code)]
 

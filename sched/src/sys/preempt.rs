@@ -38,6 +38,7 @@ mod linux {
 
     use super::{OnSignal, Registers};
     use crate::sys;
+    use crate::sys::segment::segment_around;
 
     pub(crate) const SIGNAL: c_int = libc::SIGURG;
 
@@ -159,36 +160,10 @@ mod linux {
     /// empty if that is also the library of this function, or if it is not found.
     fn libraries_with_locks() -> [Range<usize>; 2] {
         [libc::getpid as *const () as usize, libc::malloc as *const () as usize].map(|function| {
-            let code = code_around(function);
+            let code = segment_around(function);
             let here = libraries_with_locks as *const () as usize;
             if code.contains(&here) { 0..0 } else { code }
         })
-    }
-
-    /// The flag of an executable segment, which the crate libc does not have for Android.
-    const PF_X: u32 = 1;
-
-    /// Returns the executable segment that `address` is in.
-    fn code_around(address: usize) -> Range<usize> {
-        extern "C" fn look(info: *mut libc::dl_phdr_info, _size: usize, data: *mut c_void) -> c_int {
-            // SAFETY: the loader passes a valid description, and `data` as it was given below.
-            let (info, (address, found)) = unsafe { (&*info, &mut *data.cast::<(usize, Range<usize>)>()) };
-            for i in 0..usize::from(info.dlpi_phnum) {
-                // SAFETY: the loader has that many program headers there.
-                let header = unsafe { &*info.dlpi_phdr.add(i) };
-                let start = info.dlpi_addr as usize + header.p_vaddr as usize;
-                let code = start..start + header.p_memsz as usize;
-                if header.p_type == libc::PT_LOAD && header.p_flags & PF_X != 0 && code.contains(address) {
-                    *found = code;
-                    return 1;
-                }
-            }
-            0
-        }
-        let mut search = (address, 0..0);
-        // SAFETY: `look` gets `search`, which outlives the call.
-        unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
-        search.1
     }
 
     /// Sends the signal to thread `tid` of this process. A thread that has ended by then gets none.
