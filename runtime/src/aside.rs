@@ -1,4 +1,4 @@
-//! `aside`: calls that block, on a green thread of their own, so that a cancellation or a time-out ends the
+//! `aside`: calls that block, on a green thread of their own. So a cancellation or a time-out ends the
 //! caller's wait, and a future can await them.
 
 use std::io;

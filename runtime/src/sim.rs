@@ -2,7 +2,7 @@
 //! deadlocks are found at once. (Feature `sim`, on Linux with glibc.)
 //!
 //! The program is an unchanged one. Its green threads, channels, locks, timers, contexts and futures are
-//! those of this crate, and run in a runtime with one P whose scheduler asks the simulation what to do next:
+//! those of this crate. They run in a runtime with one P. Its scheduler asks the simulation what to do next:
 //!
 //! - **Choices.** Before each operation of a channel or a lock, and at each spawn, wait, sleep or yield, the
 //!   simulation may let another green thread run. [`Strategy`] says how it chooses. [`atomic`] has atomics
@@ -68,7 +68,7 @@
 //! s of real time, the process ends with a message, because the green thread cannot unwind. (In a program
 //! with [`runtime::interpose!(sim)`](macro@crate::interpose) these threads, sleeps and locks are simulated:
 //! the page ends with how.) Clocks that are read without libc, such as the counter of the processor, are
-//! real, and so is the time of the processor.
+//! real. So is the time of the processor.
 //!
 //! A channel with room that was made outside of the simulation is a point of choice only where a try fails or
 //! a call waits. A loop of calls on it that always succeed hangs the simulation: no other green thread runs,

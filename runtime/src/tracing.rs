@@ -1,7 +1,7 @@
 //! Entered spans and the default dispatcher of `tracing` follow the green thread. (Feature `tracing`.)
 //!
 //! `tracing` keeps the entered spans in the OS thread. A green thread that parks within `span.enter()` leaves
-//! that thread, so its next line may appear in the span of another green thread, with either
+//! that thread. So its next line may appear in the span of another green thread, with either
 //! [`Migration`](crate::Migration). Wrap the subscriber in [`Following`], and each line is under its own
 //! span:
 //!

@@ -186,8 +186,8 @@
 //! 2. The poller of the netpoller.
 //! 3. The list of Ms, or the set of retired Ps (`run/resize.rs`). While stacks are short, the pool of stacks
 //!    is locked under these.
-//! 4. One at a time: the idle lists, the line of Gs that wait for a stack, the global queue, a heap of
-//!    timers, the pools, the wakers of futures that wait for the network. Moving one heap of timers into
+//! 4. One of these at a time: the idle lists, the line of Gs that wait for a stack, the global queue, a heap
+//!    of timers, the pools, the wakers of futures. Moving one heap of timers into
 //!    another locks two heaps.
 //!
 //! No lock is held while a G is switched or user code runs.

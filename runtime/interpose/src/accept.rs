@@ -1,4 +1,4 @@
-//! `accept` and `accept4`: a listener in blocking mode cannot be asked without waiting, so the hook looks for
+//! `accept` and `accept4`: a listener in blocking mode cannot be asked without waiting. So the hook looks for
 //! a connection and then accepts, under a lock of the listener.
 
 use std::ffi::c_int;

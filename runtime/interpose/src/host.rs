@@ -13,8 +13,8 @@ pub struct Host {
     pub start_for_threads: fn(usize) -> io::Result<bool>,
     /// Returns the scheduler of the default runtime, and starts that runtime if need be.
     pub default_sched: fn() -> io::Result<&'static Arc<Sched>>,
-    /// Calls a function that blocks, without the P of the calling green thread, when it has a place among the
-    /// calls of its runtime that block. Returns `false`, and calls nothing, if the wait for a place is
+    /// Calls a function that blocks, without the P of the calling green thread. Waits first for a place among
+    /// the calls of its runtime that block. Returns `false`, and calls nothing, if the wait for a place is
     /// interrupted.
     pub in_line: fn(&Sched, &mut dyn FnMut()) -> bool,
 }

@@ -1,6 +1,6 @@
-//! Interposition: `read`, `recv`, `poll`, `nanosleep` and others, in the place of libc's in a program with
-//! the line `runtime::interpose!()` (`hooks.rs` of the crate `monochrome`, which names these functions). That
-//! crate's page `docs::interpose` says what users see. On other systems than Linux with glibc, on x86-64 and
+//! Interposition: `read`, `recv`, `poll`, `nanosleep` and others, in the place of libc's. A program with the
+//! line `runtime::interpose!()` names these functions (`hooks.rs` of the crate `monochrome`). That crate's
+//! page `docs::interpose` says what users see. On other systems than Linux with glibc, on x86-64 and
 //! 64-bit Arm, and without the feature `catch`, this crate is empty.
 //!
 //! An executable's own definition of a function of libc is found first, by Rust code as well as by C

@@ -19,13 +19,13 @@ pub enum Strategy {
     /// Each choice is random, and each option as likely as the others.
     Random,
     /// Probabilistic concurrency testing: each green thread has a random priority, and the one with the
-    /// highest runs. At `depth` - 1 random steps the running one gets the lowest priority. A bug that needs
-    /// `depth` ordered events is found with a probability of at least 1/(n·k^(depth-1)) a run, for n green
-    /// threads and k steps (Burckhardt et al., 2010). An exploration makes three runs more, which tell how
+    /// highest runs. At `depth` - 1 random steps the running one gets the lowest priority. With n
+    /// green threads and k steps, a run finds a bug that needs `depth` ordered events with a probability of at
+    /// least 1/(n·k^(depth-1)) (Burckhardt et al., 2010). An exploration makes three runs more, which tell how
     /// many steps there are.
     ///
-    /// A run that is over 1,000 steps longer than the first ones gets fair turns of 100 steps, so that a loop
-    /// that waits for another green thread ends.
+    /// A run that is over 1,000 steps longer than the first ones gets fair turns of 100 steps. So a loop that
+    /// waits for another green thread ends.
     Pct {
         /// The number of ordered events.
         depth: usize,

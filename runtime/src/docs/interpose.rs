@@ -82,8 +82,8 @@
 //! A signal does not end a call that is parked: the kernel gives the signal to some OS thread, and its
 //! handler runs there. `ppoll` with a signal mask is for programs that wait for signals, so this call alone
 //! is libc's: the mask is that of the OS thread, which waits in the kernel with it. The mask holds from the
-//! first look to the return, a signal outside of the mask ends the call with `EINTR`, and the mask of before
-//! then holds again. The P runs other green threads during the wait. Neither a cancellation nor a time-out
+//! first look to the return. Then the mask of before holds again. A signal outside of the mask ends the call
+//! with `EINTR`. The P runs other green threads during the wait. Neither a cancellation nor a time-out
 //! ends the wait. SIGURG, by which the runtime [pauses](super::blocking) green threads that compute, does not
 //! end it either, unless the program handles SIGURG itself.
 //!
@@ -160,8 +160,8 @@
 //! - **Green threads that were bound to that OS thread before return to it**: green threads that wait in a
 //!   caught call there, or for a lock of std's, and in strict mode all that have begun there. A message that
 //!   such a green thread sends passes over the claimer, as if the claimer sent to itself, and the claimer
-//!   **may wait for ever**. So do not let a green thread that first waits for a channel of std's depend on a
-//!   green thread that is inside a caught call at that time. Use a channel of this crate there, or start the
+//!   **may wait for ever**. So a green thread that first waits for a channel of std's must not depend on one
+//!   that is inside a caught call at that time. Use a channel of this crate there, or start the
 //!   waiter by `std::thread::spawn`, which costs the same.
 //! - A plain OS thread on the other side is never passed over, nor is a green thread that has claimed another
 //!   OS thread.
@@ -172,7 +172,7 @@
 //!   green threads that share the OS thread: each of these waits ends every 50 ms.
 //!
 //! Why the second point is not mended: the channel writes down the waiter's OS thread before its first call
-//! that can be caught, and a caught call has promised the same OS thread to C. From then on both green
+//! that can be caught. A caught call has promised the same OS thread to C. From then on both green
 //! threads have one thread id, which is all that the sender compares, by code in the program itself. The
 //! waiter cannot move, because the token for it goes to that OS thread. The sender cannot move, because C may
 //! keep the address of `errno`. It cannot be held back, because the waiter may wait for it. And the waiter

@@ -130,9 +130,9 @@ impl Builder {
     /// `true`. The environment variable is `RUNTIME_FOLLOW_PROCESSORS` (`on` or `off`).
     ///
     /// It has an effect while the number of Ps is the default: neither [`procs`](Builder::procs) nor
-    /// `RUNTIME_PROCS` has set it, nor [`Handle::set_procs`](crate::Handle::set_procs) later. On Linux a
-    /// change of the CPU quota of a cgroup, or of the set of processors of all OS threads, has an effect
-    /// within about a second while green threads run. An idle process is not woken for it. Then the effect
+    /// `RUNTIME_PROCS` has set it, nor [`Handle::set_procs`](crate::Handle::set_procs) later. On Linux, the
+    /// CPU quota of a cgroup counts, and the set of processors of all OS threads. A change of them has an
+    /// effect within about a second while green threads run. An idle process is not woken for it. Then the effect
     /// comes soon after green threads run again. While the quota cannot be read, for example without a free
     /// descriptor, the number does not grow.
     ///

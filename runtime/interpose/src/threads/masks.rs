@@ -58,8 +58,8 @@ pub(super) fn for_own_threads<T>(start: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Runs `call` while this OS thread has the mask of `own`, the caller, for signals that `own` sends to itself
-/// and for programs that it starts. `call` does not park.
+/// Runs `call` while this OS thread has the mask of `own`, the caller. It is for signals that `own` sends to
+/// itself, and for programs that it starts. `call` does not park.
 pub(super) fn as_own<T>(own: &Record, call: impl FnOnce() -> T) -> T {
     let before = set_kernel(of_program(own.mask()));
     let result = call();

@@ -2,7 +2,7 @@
 //! `datagram.rs` has the protocol of datagrams.
 //!
 //! A name belongs to one node, and stands for the socket that is bound to it. That of a path is the inode on
-//! the node's disk, so a path that is removed, renamed or linked leads where it does on Linux.
+//! the node's disk. So a path that is removed, renamed or linked leads where it does on Linux.
 
 use std::collections::BTreeMap;
 use std::io;

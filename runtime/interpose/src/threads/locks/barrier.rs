@@ -16,8 +16,8 @@
 //! ```
 //!
 //! - *A thread of the next round does not wait in the last one.* The step of the arrival also says the round,
-//!   and rounds are full in order. Two rounds may be opened in either order: the number of those that are
-//!   opened is at most the number of those that are full, so a thread may wait longer, but not less.
+//!   and rounds are full in order. Two rounds may be opened in either order. Not more are opened than are
+//!   full, so a thread may wait longer, but not less.
 //! - *The words outlive their use.* A thread uses them while it is among the users only.
 
 use std::ffi::{c_int, c_uint};

@@ -15,8 +15,8 @@
 //! ```
 //!
 //! - *No wake-up is lost.* If the waiter finds its word unchanged in the table, the unlocker's 0 comes later.
-//!   So the unlocker sees the count, which the waiter has raised before (SeqCst, and glibc's exchange, which
-//!   is locked on x86-64), and finds the waiter in the table. Else the waiter tries again.
+//!   So the unlocker sees the count, which the waiter has raised before, and finds the waiter in the table.
+//!   (The order is SeqCst; glibc's exchange is locked on x86-64.) Else the waiter tries again.
 //! - *The kernel's waiters have the word 2*, which is theirs alone. An unlock wakes one of each kind, so none
 //!   takes the wake-up of the other kind.
 //! - *The mutex may be gone* once it is unlocked: the unlocker uses the address alone.

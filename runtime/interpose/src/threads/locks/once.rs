@@ -1,7 +1,7 @@
 //! `pthread_once`, and C11's `call_once`: a green thread that waits for the first call parks.
 //!
-//! glibc's wait sleeps inside, so this function is whole. The values of 0 and of "done" are glibc's, so a
-//! variable may be initialised in its way, and be looked at by code of libc.
+//! glibc's wait sleeps inside, so this function is whole. The values of 0 and of "done" are glibc's. So a
+//! variable may be initialised in its way, and code of libc may look at it.
 //!
 //! ```text
 //!   the first thread                              the others
