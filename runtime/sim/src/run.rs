@@ -64,8 +64,7 @@ pub(super) fn run<T: Send>(world: &Arc<World>, faults: &Faults, main: impl FnOnc
         (Err(payload), None) => Err(Why { message: text_of(&*payload), payload: Some(payload) }),
         (Ok(_), None) if !ended => {
             let message = format!(
-                "green threads have not ended after the main function: they wait for a lock or channel of std that \
-                 nothing releases, or went on for {PATIENCE:?} of real time"
+                "green threads have not ended within {PATIENCE:?} of real time after the main function"
             );
             Err(Why { message, payload: None })
         }

@@ -2,7 +2,6 @@
 //! the protocol.
 
 use std::ptr;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use timers::clock;
@@ -14,16 +13,12 @@ use crate::g::{GRef, table};
 use crate::m::release::release;
 use crate::p::counters::Counters;
 use crate::run::sched::Sched;
-use crate::run::simulation::Simulated;
 use crate::run::wake;
 use crate::sys::catch_panic::call_waker;
 use crate::timer::entry::{Fired, TimerRef};
 
 /// How many looks at all Gs the closer makes before it sleeps between them.
 const QUICK_LOOKS: u32 = 8;
-
-/// How long the closer of a simulation waits for Gs that wait for what never comes.
-const REST: Duration = Duration::from_millis(200);
 
 impl Sched {
     /// Begins the end of the runtime. Returns `true` to the first caller only, which must shut the runtime
@@ -116,12 +111,6 @@ impl Sched {
             // Two Gs may each shut down the other's runtime. Once cancelled, they must not wait for each
             // other.
             if left.is_zero() || park::is_interrupted() {
-                return false;
-            }
-            // What no cancellation ends. (Some real time first: another simulation may wake a G of this one.)
-            // A closer without a deadline relies on the end of all Gs.
-            let rests = |simulated: &Simulated| simulated.rests.load(Ordering::Relaxed);
-            if deadline.is_some() && now - start > REST && self.simulated().is_some_and(rests) {
                 return false;
             }
             looks += 1;

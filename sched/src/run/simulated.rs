@@ -15,7 +15,6 @@
 //! Before the simulation is on, and after it is over, Gs run in the order in which they became ready.
 
 use std::mem;
-use std::sync::atomic::Ordering;
 
 use timers::clock;
 
@@ -124,7 +123,6 @@ impl Sched {
             }
             let reason = if !ready.gs.is_empty() {
                 simulated.outside.has_woken();
-                simulated.rests.store(false, Ordering::Relaxed);
                 match if phase == Phase::On { simulated.by.choose(None, &ready.ids) } else { Ok(Some(0)) } {
                     Ok(at) => return Some(ready.take(at.unwrap_or(0))),
                     Err(reason) => {
@@ -135,9 +133,7 @@ impl Sched {
             } else {
                 let due = self.heaps.time_sleep_until();
                 let due = (due != clock::NEVER).then(|| simulated.of_timers(due));
-                let rests = due.is_none() && phase == Phase::Over;
-                simulated.rests.store(rests && !simulated.outside.is_waited_for(), Ordering::Relaxed);
-                if phase == Phase::Before || rests {
+                if phase == Phase::Before || (due.is_none() && phase == Phase::Over) {
                     return None;
                 }
                 // What happens next may make Gs ready.

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::g::own::{OwnG, SIMULATED};
@@ -86,9 +86,6 @@ pub(crate) struct Simulated {
     /// How far the simulated clock is ahead of that of the timers.
     pub(crate) ahead: OnceLock<u64>,
     pub(crate) outside: Outside,
-    /// True while the simulation is over and its Gs wait for what never comes.
-    // Relaxed: the closer looks again and again, and the flag leads to no other data.
-    pub(crate) rests: AtomicBool,
 }
 
 /// The Gs that could run, in the order in which they became ready.
@@ -230,7 +227,6 @@ impl Simulated {
             ids: ids::OfSimulation::new(),
             ahead: OnceLock::new(),
             outside: Outside::default(),
-            rests: AtomicBool::new(false),
         }
     }
 }
@@ -319,6 +315,7 @@ pub(crate) fn lost_panic(payload: &(dyn std::any::Any + Send)) {
 
 #[cfg(all(test, feature = "sim"))]
 mod tests {
+    use std::sync::atomic::AtomicBool;
     use std::sync::mpsc;
 
     use super::*;

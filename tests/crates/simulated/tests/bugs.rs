@@ -3,13 +3,12 @@
 runtime::interpose!(sim);
 
 use std::env;
-use std::mem;
 use std::os::unix::process::ExitStatusExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use runtime::sim::{self, Failure};
 
@@ -164,18 +163,4 @@ fn an_answer_that_comes_too_late() {
         server.join().unwrap();
     };
     assert!(failure(program).message().contains("an answer to another request"));
-}
-
-/// The run does not wait for its end in real time.
-#[test]
-fn a_thread_that_is_left_in_a_wait() {
-    let start = Instant::now();
-    let program = || {
-        let (sender, receiver) = mpsc::channel::<()>();
-        thread::spawn(move || receiver.recv());
-        mem::forget(sender);
-    };
-    let failure = sim::Builder::new().try_explore(1, program).unwrap_err();
-    assert!(failure.message().contains("have not ended after the main function"), "{failure}");
-    assert!(start.elapsed() < Duration::from_secs(20));
 }
