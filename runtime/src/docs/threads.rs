@@ -194,8 +194,8 @@
 //!   `pthread_sigmask` returns.
 //! - **A signal of a thread to itself** (`raise`, `pthread_kill`) runs its handler there, in the call.
 //! - **`pthread_kill` to another green thread**: a thread that blocks the signal, or has waited for it by
-//!   `sigwait` or its kin, gets it. It gets it in such a wait, or when it unblocks it. For all other threads the call
-//!   returns `ENOTSUP`: no handler would run there.
+//!   `sigwait` or its kin, gets it. It gets it in such a wait, or when it unblocks it. For all other threads
+//!   the call returns `ENOTSUP`: no handler would run there.
 //! - **What the runtime needs is never blocked**: `SIGPROF`, the signals of faults, and `SIGURG` unless the
 //!   program has a handler of its own for it. The thread's mask still shows what it has asked for.
 //! - **Costs**: none at a switch, unless a thread blocks `SIGPIPE`, `SIGXFSZ`, `SIGABRT`, `SIGVTALRM`,
