@@ -198,6 +198,15 @@ pub fn threads_are_caught(call: impl FnOnce()) -> bool {
         call();
         _ = THREADS.compare_exchange(UNKNOWN, NO, Ordering::Relaxed, Ordering::Relaxed);
     }
+    are_threads_caught()
+}
+
+/// Returns the answer of `threads_are_caught` to an earlier call.
+///
+/// Without the names of threads, std's waits on the M of a simulation are the kernel's, until a time of the
+/// simulated clock.
+pub(crate) fn are_threads_caught() -> bool {
+    // Relaxed: see there.
     THREADS.load(Ordering::Relaxed) == YES
 }
 

@@ -270,7 +270,9 @@ fn m_main(sched: &Arc<Sched>, m: OwnM<'_>) {
     let _guard = AbortOnUnwind;
     current::set(m.shared());
     #[cfg(all(feature = "interpose", target_os = "linux"))]
-    m.own().std_parker.learn();
+    if !sched.is_simulated() || crate::run::simulation::are_threads_caught() {
+        m.own().std_parker.learn();
+    }
     m.set_tid(sys::thread_id());
     sys::shorten_slice();
     sched.sysmon.take_usual_slack();
