@@ -66,10 +66,11 @@ pub unsafe fn closure<T, F: FnOnce() -> T>(
     work: F,
     after: impl After,
 ) -> io::Result<Join<T>> {
-    let init = |g: OwnG| set_closure(g.shared(), Work { work, after });
-    // SAFETY: `init` leaves a task with a result of type `T`, and this is the only `Join` of the G.
-    spawn(at, spec, Needs { keeps_stack: true, moves: size_of::<F>() + size_of::<T>() }, init)
-        .map(|g| unsafe { Join::new(g) })
+    let mut work = Some(Work { work, after });
+    let needs = Needs { keeps_stack: true, moves: size_of::<F>() + size_of::<T>() };
+    let g = spawn(at, spec, needs, &mut |g| set_closure::<T, F, _>(g, work.take()))?;
+    // SAFETY: `set_closure` leaves a task with a result of type `T`, and this is the only `Join` of the G.
+    Ok(unsafe { Join::new(g) })
 }
 
 /// Spawns a future. `after` is called when it has ended. A green thread of its own polls the future, and has
@@ -89,22 +90,25 @@ pub unsafe fn future<F: Future>(
     work: F,
     after: impl After,
 ) -> io::Result<Join<F::Output>> {
-    let init = |g: OwnG| set_future(g, Work { work, after });
-    // SAFETY: `init` leaves a task with the future's output as its result, and this is the only `Join` of the
-    // G.
-    spawn(at, spec, Needs { keeps_stack: false, moves: size_of::<F::Output>() }, init)
-        .map(|g| unsafe { Join::new(g) })
+    let mut work = Some(Work { work, after });
+    let needs = Needs { keeps_stack: false, moves: size_of::<F::Output>() };
+    let g = spawn(at, spec, needs, &mut |g| set_future(g, work.take()))?;
+    // SAFETY: `set_future` leaves a task with the future's output as its result, and this is the only `Join`
+    // of the G.
+    Ok(unsafe { Join::new(g) })
 }
 
-#[inline]
-fn set_closure<T, F: FnOnce() -> T, A: After>(g: GRef, work: Work<F, A>) {
+/// Gives a fresh G its closure. `spawn` calls it once, so there is one.
+fn set_closure<T, F: FnOnce() -> T, A: After>(g: OwnG, work: Option<Work<F, A>>) {
+    let Some(work) = work else { return };
     // SAFETY: the payload of a fresh G is empty and belongs to the spawner.
-    unsafe { put(g, work) };
+    unsafe { put(g.shared(), work) };
     g.set_task(&Closure::<F, T, A>::TASK);
 }
 
-#[inline]
-fn set_future<F: Future, A: After>(g: OwnG, work: Work<F, A>) {
+/// Gives a fresh G its future. `spawn` calls it once, so there is one.
+fn set_future<F: Future, A: After>(g: OwnG, work: Option<Work<F, A>>) {
+    let Some(work) = work else { return };
     // SAFETY: the payload of a fresh G is empty and belongs to the spawner.
     unsafe { put(g.shared(), work) };
     g.set_task(&Polled::<F, A>::TASK);
@@ -117,7 +121,7 @@ fn set_future<F: Future, A: After>(g: OwnG, work: Work<F, A>) {
 struct Needs {
     /// The G has a stack from its first run to its end.
     keeps_stack: bool,
-    /// The bytes of a closure and of a result, which move over the stack as a whole. A constant.
+    /// The bytes of a closure and of a result, which move over the stack as a whole.
     moves: usize,
 }
 
@@ -130,8 +134,7 @@ impl Needs {
     /// room for large values.
     #[inline]
     fn stack_bytes(self, asked: Option<usize>, sched: &Sched) -> Option<usize> {
-        // The least stack has room for small values. So most spawns look no further, because their size is
-        // known here.
+        // The least stack has room for small values. So most spawns look no further.
         if self.moves <= ALLOWED_STACK_BYTES.start() / (2 * COPIES) {
             return asked;
         }
@@ -142,9 +145,13 @@ impl Needs {
     }
 }
 
-/// Makes a G, has `init` set its task, and makes it runnable.
-#[inline]
-fn spawn(at: Where<'_>, spec: Spec, needs: Needs, init: impl FnOnce(OwnG)) -> io::Result<GRef> {
+/// Sets the task of a fresh G, once. The value of the user that it holds is dropped by the caller of `spawn`,
+/// outside the runtime, if `spawn` fails.
+type Init<'i> = &'i mut dyn FnMut(OwnG);
+
+/// Makes a G, has `init` set its task, and makes it runnable. The type of the task is unknown here, so that
+/// this code is compiled once, and not for each closure of a program.
+fn spawn(at: Where<'_>, spec: Spec, needs: Needs, init: Init<'_>) -> io::Result<GRef> {
     match (enter(), at) {
         (Some(entered), Where::Here(_)) => spawn_here(entered, spec, needs, init),
         (Some(entered), Where::In(sched)) if ptr::eq(entered.m().runtime, sched.as_runtime()) => {
@@ -163,7 +170,7 @@ fn spawn(at: Where<'_>, spec: Spec, needs: Needs, init: impl FnOnce(OwnG)) -> io
 
 /// Spawns in the runtime of the calling green thread. *Runs on: an M of that runtime.*
 #[inline]
-fn spawn_here(entered: Entered, spec: Spec, needs: Needs, init: impl FnOnce(OwnG)) -> io::Result<GRef> {
+fn spawn_here(entered: Entered, spec: Spec, needs: Needs, init: Init<'_>) -> io::Result<GRef> {
     match entered.m().running() {
         Some(parent) if parent.rare().is_some() => spawn_heir(parent, entered, spec, needs, init),
         _ => spawn_alone(entered, spec, needs, init),
@@ -174,17 +181,11 @@ fn spawn_here(entered: Entered, spec: Spec, needs: Needs, init: impl FnOnce(OwnG
 /// that other spawns pay nothing for it.
 #[cold]
 #[inline(never)]
-fn spawn_heir(
-    parent: OwnG,
-    entered: Entered,
-    spec: Spec,
-    needs: Needs,
-    init: impl FnOnce(OwnG),
-) -> io::Result<GRef> {
+fn spawn_heir(parent: OwnG, entered: Entered, spec: Spec, needs: Needs, init: Init<'_>) -> io::Result<GRef> {
     let (entered, simulated) = before_spawn(entered);
-    let (entered, inherited) = contexts::inherit_here(parent, entered);
-    let init = |child: OwnG| {
-        if let Some(inherited) = inherited {
+    let (entered, mut inherited) = contexts::inherit_here(parent, entered);
+    let init = &mut |child: OwnG| {
+        if let Some(inherited) = inherited.take() {
             inherited.give(child);
         }
         if simulated {
@@ -215,15 +216,12 @@ fn before_spawn(entered: Entered) -> (Entered, bool) {
 
 /// As `spawn_here`, without inheritance.
 #[inline]
-fn spawn_alone(entered: Entered, spec: Spec, needs: Needs, init: impl FnOnce(OwnG)) -> io::Result<GRef> {
+fn spawn_alone(entered: Entered, spec: Spec, needs: Needs, init: Init<'_>) -> io::Result<GRef> {
     let (m, sched) = (entered.m(), entered.m().sched());
     let g = m.take_g()?;
     let ids = Ids { own: m.next_id(), parent: m.running().map_or(0, |g| g.id()) };
     if let Err(error) = begin(sched, g, ids, spec, needs, || entered.held()) {
         m.give_g(g);
-        // The user's value in `init` is dropped after `entered`: its destructor is user code and must run
-        // outside the runtime.
-        drop(entered);
         return Err(error);
     }
     // SAFETY: the G comes from the pool, so this thread alone has it until the G lies in a run queue.
@@ -242,12 +240,7 @@ fn spawn_alone(entered: Entered, spec: Spec, needs: Needs, init: impl FnOnce(Own
 }
 
 #[cold]
-fn spawn_from_outside(
-    sched: &Arc<Sched>,
-    spec: Spec,
-    needs: Needs,
-    init: impl FnOnce(OwnG),
-) -> io::Result<GRef> {
+fn spawn_from_outside(sched: &Arc<Sched>, spec: Spec, needs: Needs, init: Init<'_>) -> io::Result<GRef> {
     fork::check()?;
     let inherited = contexts::inherit_elsewhere();
     let Some(admitted) = sched.closing.enter_from_outside() else {
