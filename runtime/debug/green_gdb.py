@@ -20,7 +20,8 @@ import green_threads
 
 TRAMPOLINE = "stack_init_trampoline"
 # The function that runs one green thread after another; what it calls is the green thread's entry.
-ROOT = re.compile(r"\bsched::stack::coro::root(::h[0-9a-f]+)? \(|\b" + TRAMPOLINE)
+# The newer names of symbols have the crate's hash behind its name, the older ones have a hash at their end.
+ROOT = re.compile(r"\bsched(\[[0-9a-f]+\])?::stack::coro::root(::h[0-9a-f]+)? \(|\b" + TRAMPOLINE)
 
 
 def symbol(name):

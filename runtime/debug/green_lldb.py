@@ -29,7 +29,8 @@ MANGLED = [
     ("$u7b$", "{"), ("$u7d$", "}"), ("$u20$", " "), ("$u5b$", "["), ("$u5d$", "]"), ("$u27$", "'"), ("$u3b$", ";"), ("$u2b$", "+"),
     ("..", "::"),
 ]
-ROOT = re.compile(r"\bsched::stack::coro::root\b|\bstack_init_trampoline")
+# The newer names of symbols have the crate's hash behind its name.
+ROOT = re.compile(r"\bsched(\[[0-9a-f]+\])?::stack::coro::root\b|\bstack_init_trampoline")
 
 
 def process():
