@@ -130,7 +130,7 @@ fn a_time_out_ends_each_wait() {
         child.kill().unwrap();
         assert!(!timeout(LONG, || child.wait()).unwrap().unwrap().success());
 
-        let mut child = shell("sleep 100")
+        let mut child = shell("exec sleep 100")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
