@@ -32,6 +32,7 @@ pub(crate) struct Task {
     pub(crate) owns_locals: bool,
 }
 
+/// Asked in `const` blocks: so the code for the other answer is not compiled.
 const fn fits<T>() -> bool {
     size_of::<T>() <= PAYLOAD_WORDS * 8 && align_of::<T>() <= 8
 }
@@ -43,7 +44,7 @@ const fn fits<T>() -> bool {
 #[inline]
 pub(crate) unsafe fn put<T>(g: GRef, value: T) {
     let place = g.payload();
-    if fits::<T>() {
+    if const { fits::<T>() } {
         // SAFETY: the value fits and is aligned, and the payload belongs to the caller and is empty, by this
         // contract.
         unsafe { place.cast::<T>().write(value) };
@@ -60,7 +61,7 @@ pub(crate) unsafe fn put<T>(g: GRef, value: T) {
 #[inline]
 pub(crate) unsafe fn take<T>(g: GRef) -> T {
     let place = g.payload();
-    if fits::<T>() {
+    if const { fits::<T>() } {
         // SAFETY: `put` wrote a `T` inline, by this contract.
         unsafe { place.cast::<T>().read() }
     } else {
@@ -76,7 +77,7 @@ pub(crate) unsafe fn take<T>(g: GRef) -> T {
 pub(crate) unsafe fn place<T>(g: GRef) -> *mut T {
     let place = g.payload();
     // SAFETY: a `T` that does not fit lies behind the pointer that `put` wrote, by this contract.
-    if fits::<T>() { place.cast() } else { unsafe { place.cast::<*mut T>().read() } }
+    if const { fits::<T>() } { place.cast() } else { unsafe { place.cast::<*mut T>().read() } }
 }
 
 /// Frees the box of a value that has been read out of the payload, without dropping the value again.
@@ -84,7 +85,7 @@ pub(crate) unsafe fn place<T>(g: GRef) -> *mut T {
 /// # Safety
 /// The payload belongs to the caller and held a `T`, all of which has been read out or dropped in place.
 pub(crate) unsafe fn free<T>(g: GRef) {
-    if !fits::<T>() {
+    if const { !fits::<T>() } {
         // SAFETY: `put` made the pointer from a box, by this contract. `ManuallyDrop<T>` has the layout of
         // `T`.
         drop(unsafe { Box::from_raw(place::<T>(g).cast::<ManuallyDrop<T>>()) });
