@@ -1,24 +1,17 @@
 //! `runtime::trace`: the events of known programs, their order, and what overwriting, stops and changes of
-//! the number of Ps do.
+//! the number of Ps do. There is one recording in a process, of all its runtimes. So each test has a process
+//! of its own.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use runtime::net::{TcpListener, TcpStream};
 use runtime::trace::{self, Cause, Event, Snapshot, What};
 use runtime::{Builder, JoinHandle, Migration, channel, sleep, spawn, thread, yield_now};
 use tests::{PROCS, on, runtime, with, with_built};
-
-/// There is one recording in a process, so one test at a time.
-fn alone() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    let guard = ONE.lock().unwrap_or_else(|error| error.into_inner());
-    trace::stop();
-    guard
-}
 
 /// Runs `f` as a green thread of a new runtime during a recording, and returns what was recorded.
 fn recorded(procs: usize, f: impl FnOnce() + Send) -> Snapshot {
@@ -172,7 +165,7 @@ fn until_it_parks(name: &str) {
 
 #[test]
 fn the_events_of_a_known_program() {
-    let _alone = alone();
+    tests::alone!();
     for procs in PROCS {
         let all = recorded(procs, || {
             let (s, r) = channel::bounded(0);
@@ -222,7 +215,7 @@ fn the_events_of_a_known_program() {
 
 #[test]
 fn timers_and_the_network() {
-    let _alone = alone();
+    tests::alone!();
     for procs in PROCS {
         let all = recorded(procs, || {
             sleep(Duration::from_millis(1));
@@ -255,7 +248,7 @@ fn timers_and_the_network() {
 /// and then computes.
 #[test]
 fn what_follows_at_once_has_one_time() {
-    let _alone = alone();
+    tests::alone!();
     let computes = Duration::from_millis(2);
     let all = recorded(1, || {
         (0..100).for_each(|_| sleep(Duration::from_micros(100)));
@@ -303,7 +296,7 @@ fn what_follows_at_once_has_one_time() {
 /// receiver.
 #[test]
 fn timers_of_functions_messages_and_ticks_are_recorded() {
-    let _alone = alone();
+    tests::alone!();
     for procs in PROCS {
         let all = recorded(procs, || {
             let hour = Duration::from_secs(3600);
@@ -338,7 +331,7 @@ fn timers_of_functions_messages_and_ticks_are_recorded() {
 /// A green thread that has lost its P arms a timer too.
 #[test]
 fn a_timer_that_is_armed_without_a_p_is_recorded() {
-    let _alone = alone();
+    tests::alone!();
     let start = Instant::now();
     loop {
         let all = recorded(1, || {
@@ -371,7 +364,7 @@ fn until(procs: usize, f: impl Fn() + Send + Sync, found: impl Fn(&What) -> bool
 
 #[test]
 fn thefts_are_recorded() {
-    let _alone = alone();
+    tests::alone!();
     let crowd = || {
         let spin = || (0..200_u64).fold(0, |sum, i| std::hint::black_box(sum + i));
         let threads: Vec<_> =
@@ -383,7 +376,7 @@ fn thefts_are_recorded() {
 
 #[test]
 fn hand_offs_and_preemptions_are_recorded() {
-    let _alone = alone();
+    tests::alone!();
     let block = || runtime::blocking(|| std::thread::sleep(Duration::from_millis(50)));
     let blocks_while_another_waits = || {
         let other = spawn(|| ());
@@ -412,7 +405,7 @@ fn hand_offs_and_preemptions_are_recorded() {
 
 #[test]
 fn the_newest_events_stay() {
-    let _alone = alone();
+    tests::alone!();
     on(1, || {
         assert!(trace::start_with(64).unwrap());
         let other = spawn(|| (0..1000).for_each(|_| yield_now()));
@@ -433,7 +426,7 @@ fn the_newest_events_stay() {
 /// Many green threads do everything; each of their lives is recorded in order.
 #[test]
 fn a_busy_program_is_told_in_order() {
-    let _alone = alone();
+    tests::alone!();
     let rounds = if cfg!(debug_assertions) { 10 } else { 40 };
     for round in 0..rounds {
         let procs = PROCS[round % PROCS.len()];
@@ -473,7 +466,7 @@ fn a_busy_program_is_told_in_order() {
 
 #[test]
 fn wake_ups_from_plain_threads_and_bound_threads() {
-    let _alone = alone();
+    tests::alone!();
     let all = recorded(2, || {
         let parked = named("parked", thread::park);
         let pinned = named("pinned", || {
@@ -501,7 +494,7 @@ fn wake_ups_from_plain_threads_and_bound_threads() {
 /// socket.
 #[test]
 fn timers_and_the_network_are_the_causes_of_what_they_wake() {
-    let _alone = alone();
+    tests::alone!();
     let both = [Migration::Anytime, Migration::BeforeStart];
     let start = Instant::now();
     let mut all_kinds: Vec<_> = PROCS.into_iter().flat_map(|procs| both.map(|how| (procs, how))).collect();
@@ -557,7 +550,7 @@ fn timers_and_the_network_are_the_causes_of_what_they_wake() {
 /// The number of an OS thread is that in its own runtime.
 #[test]
 fn a_green_thread_of_another_runtime_is_no_os_thread_of_this_one() {
-    let _alone = alone();
+    tests::alone!();
     let mut woken = 0;
     let all = recorded(2, || {
         let other = runtime(1);
@@ -578,7 +571,7 @@ fn a_green_thread_of_another_runtime_is_no_os_thread_of_this_one() {
 /// from the OS thread.
 #[test]
 fn a_stop_keeps_the_sleeps_that_have_not_ended() {
-    let _alone = alone();
+    tests::alone!();
     let work = || (0..100).map(|_| spawn(yield_now)).for_each(|thread| thread.join().unwrap());
     let works = |time| {
         let start = Instant::now();
@@ -607,7 +600,7 @@ fn a_stop_keeps_the_sleeps_that_have_not_ended() {
 /// A dump makes ready what was woken while the dump held it.
 #[test]
 fn a_dump_is_not_shown_as_a_waker() {
-    let _alone = alone();
+    tests::alone!();
     let start = Instant::now();
     loop {
         let all = recorded(2, || {
@@ -643,7 +636,7 @@ fn a_dump_is_not_shown_as_a_waker() {
 
 #[test]
 fn starts_stops_and_snapshots_race_with_running_threads() {
-    let _alone = alone();
+    tests::alone!();
     with(4, |runtime| {
         let (stop, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let threads: Vec<_> = (0..16)
@@ -688,7 +681,7 @@ fn starts_stops_and_snapshots_race_with_running_threads() {
 
 #[test]
 fn ps_that_come_and_go_record_too() {
-    let _alone = alone();
+    tests::alone!();
     with(1, |runtime| {
         assert!(trace::start_with(1 << 18).unwrap());
         let stop = Arc::new(AtomicBool::new(false));
@@ -724,7 +717,7 @@ fn ps_that_come_and_go_record_too() {
 
 #[test]
 fn a_runtime_that_starts_or_ends_meanwhile() {
-    let _alone = alone();
+    tests::alone!();
     assert!(trace::start());
     let other = runtime::Builder::new().procs(1).thread_name("other").build().unwrap();
     other.block_on(|| named("there", || ()).join().unwrap());
@@ -741,7 +734,7 @@ fn a_runtime_that_starts_or_ends_meanwhile() {
 
 #[test]
 fn a_page_has_the_rows_slices_and_arrows() {
-    let _alone = alone();
+    tests::alone!();
     let all = recorded(2, || {
         named("a </script>\u{1b} name", || sleep(Duration::from_millis(1))).join().unwrap();
     });
@@ -759,7 +752,7 @@ fn a_page_has_the_rows_slices_and_arrows() {
 
 #[test]
 fn a_runtimes_name_stands_in_pages_as_escaped_text() {
-    let _alone = alone();
+    tests::alone!();
     assert!(trace::start());
     let runtime = runtime::Builder::new().procs(1).thread_name("a </script>\u{1b}\n").build().unwrap();
     runtime.block_on(|| named("there", || ()).join().unwrap());
