@@ -83,16 +83,19 @@
     all(feature = "interpose", target_arch = "x86_64"),
     doc = include_str!("docs/simulated_threads.md")
 )]
+#![allow(unsafe_code)]
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::Arc;
 
 use ::sim::host::{Host, Ran};
 use ::sim::{PATIENCE, Settings};
-use sched::simulation::Simulation;
+use sched::Cancelled;
+use sched::simulation::{self, Simulation};
 
 use crate::runtime::{Runtime, ThreadLocals};
+use crate::spawn::start;
 
 #[doc(inline)]
 pub use ::sim::{
@@ -313,8 +316,21 @@ static HOST: Host =
 /// Runs `main` in a runtime with one P and without sysmon, which asks `simulation` for its choices.
 fn run_on_runtime(simulation: Arc<dyn Simulation>, main: &mut (dyn FnMut() + Send)) -> Ran {
     let runtime = build(&simulation).unwrap_or_else(|error| panic!("cannot start a simulation: {error}"));
-    let result = catch_unwind(AssertUnwindSafe(|| runtime.block_on(main)));
-    Ran { result, ended: runtime.shutdown_timeout(PATIENCE) }
+    let handle = runtime.handle();
+    let sched = handle.sched();
+    // Of a green thread it gives the P away.
+    let await_main = || crate::blocking(|| simulation::await_main(sched));
+    let run = || {
+        // SAFETY: a simulation that was given up runs no green thread any more.
+        unsafe { start::block_on_unless(sched, Location::caller(), main, await_main) }
+    };
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(None) => {
+            sched.end_given_up();
+            Ran { result: Err(Box::new(Cancelled)), ended: false }
+        }
+        result => Ran { result: result.map(drop), ended: runtime.shutdown_timeout(PATIENCE) },
+    }
 }
 
 /// In a program with `runtime::interpose!(sim)` threads of std are green threads of the simulation. So these
@@ -323,7 +339,7 @@ fn build(simulation: &Arc<dyn Simulation>) -> io::Result<Runtime> {
     let builder =
         || crate::runtime::Builder::new().procs(1).sysmon(false).track_locks(true).thread_name("sim");
     // std yields by a function of libc.
-    if sched::simulation::threads_are_caught(std::thread::yield_now) {
+    if simulation::threads_are_caught(std::thread::yield_now) {
         let built = builder().thread_locals(ThreadLocals::OfGreenThread).build_simulated(simulation.clone());
         if !matches!(&built, Err(error) if error.kind() == io::ErrorKind::Unsupported) {
             return built;

@@ -363,8 +363,8 @@ pub mod simulation {
     pub use crate::api::point::{point, point_in_drop, unwind_at_end};
     pub use crate::g::ids::shown;
     pub use crate::run::simulation::{
-        OutsideWait, Phase, Simulation, block, deliver, is_here, is_user_code, node, note_threads_are_caught,
-        record_time, set_node, threads_are_caught, with,
+        OutsideWait, Phase, Simulation, await_main, block, deliver, is_here, is_user_code, node,
+        note_threads_are_caught, record_time, set_node, threads_are_caught, with,
     };
 }
 

@@ -31,7 +31,6 @@ pub(super) struct World {
     parts: Parts,
     state: Mutex<WorldState>,
     limits: Limits,
-    seed: u64,
     host: &'static Host,
 }
 
@@ -147,7 +146,6 @@ impl World {
                 failed: None,
             }),
             limits,
-            seed,
             host,
         })
     }
@@ -310,21 +308,12 @@ impl Simulation for World {
             }
             return Ok(());
         }
-        let again = self.phase() == Phase::Failed;
         let why = if sources > self.network.sources() {
             "a green thread of the simulation waits for a socket of the system"
         } else {
             sched::DEADLOCK
         };
         let reason: Arc<str> = format!("{why}\n\n{}", (self.host.dump)()).into();
-        if again {
-            sched::write_message(format_args!(
-                "runtime: the simulation with the seed {} cannot end, because a green thread waits for what never comes, and cannot unwind: \
-                 it waits in a destructor, or for a lock of std: {reason}",
-                self.seed
-            ));
-            std::process::abort();
-        }
         self.fail(&mut self.state.lock(), &reason);
         Err(reason)
     }

@@ -46,18 +46,41 @@ where
     E: Entry<M> + Send,
     E::Output: Send,
 {
+    // SAFETY: the wait goes on until the end of the green thread.
+    unsafe { block_on_unless(sched, place, main, || true) }.expect("the green thread has ended")
+}
+
+/// As [`block_on`]. `await_end` waits for the end of the green thread. If it returns `false`, the green thread
+/// is left as it is, and there is no value.
+///
+/// # Safety
+/// If `await_end` returns `false`, the green thread never runs again.
+pub(crate) unsafe fn block_on_unless<M, E>(
+    sched: &Arc<Sched>,
+    place: &'static Location<'static>,
+    main: E,
+    await_end: impl FnOnce() -> bool,
+) -> Option<E::Output>
+where
+    E: Entry<M> + Send,
+    E::Output: Send,
+{
     let mut waits = sched.in_block_on();
     // SAFETY: `main` and its result may borrow from the caller. `join_surely` below neither returns nor
     // unwinds before the green thread has ended and dropped what it borrowed. No call between here and there
-    // can unwind.
+    // can unwind. A green thread that is left never runs again (this contract), and its stack stays.
     let join = unsafe { main.start(Where::In(sched), Spec::at(place), ()) };
     let join = or_panic(join);
     waits.waits_for(join.thread().identity());
+    if !await_end() {
+        std::mem::forget(join);
+        return None;
+    }
     let result = join.join_surely();
     let report = waits.over();
     // The process may end next.
     trigger::wait_until_written();
-    match (report, result) {
+    Some(match (report, result) {
         // A deadlock was reported and `main` was cancelled for it. The value that it returned nevertheless
         // does not count.
         (Some(report), result) if !is_panic(&result) => {
@@ -65,7 +88,7 @@ where
             panic!("{}\n\n{report}", sched::DEADLOCK);
         }
         (_, result) => result.unwrap_or_else(|panic| resume_unwind(panic)),
-    }
+    })
 }
 
 /// Runs a future that need not be `Send` on the calling thread.

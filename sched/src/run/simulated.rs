@@ -116,7 +116,8 @@ impl Sched {
             }
             let phase = simulated.by.phase();
             if phase == Phase::Over && !self.is_closing() {
-                // The thread that waited for the main function is about to end this runtime.
+                // The thread that waits for the main function is about to end this runtime.
+                simulated.main.has_ended();
                 drop(ready);
                 std::thread::yield_now();
                 continue;
@@ -146,10 +147,26 @@ impl Sched {
                         self.record_simulated_time(simulated);
                         continue;
                     }
+                    // The main function was cancelled before, and still waits.
+                    Err(_) if phase == Phase::Failed => {
+                        self.give_up(simulated);
+                        return None;
+                    }
                     Err(reason) => reason,
                 }
             };
             self.end_main(&reason);
+        }
+    }
+
+    /// Gives the simulation up: no G of it runs any more. Returns when the M is to end. *Runs on: the M, which
+    /// keeps the P.*
+    fn give_up(&self, simulated: &Simulated) {
+        simulated.main.give_up();
+        // The thread that waits for the main function ends the Ms at once. This M looks for no G until then,
+        // and no other has a P.
+        while !self.is_exiting() {
+            std::thread::yield_now();
         }
     }
 

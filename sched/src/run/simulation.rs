@@ -5,13 +5,14 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Condvar, OnceLock, PoisonError};
 
 use crate::g::own::{OwnG, SIMULATED};
 use crate::g::{GRef, contexts, ids};
 use crate::m::Loan;
 use crate::m::current::{current_g, on_m};
 use crate::run::outside_words::{self, Outside};
+use crate::run::sched::Sched;
 use crate::sync::Mutex;
 
 /// Makes the choices of a simulated scheduler. Every M may call `phase` and `now`; all other calls come from
@@ -86,6 +87,65 @@ pub(crate) struct Simulated {
     /// How far the simulated clock is ahead of that of the timers.
     pub(crate) ahead: OnceLock<u64>,
     pub(crate) outside: Outside,
+    /// How the main function ends.
+    pub(crate) main: MainEnd,
+}
+
+/// How the main function of a simulation ends: the thread that has started the simulation waits for that.
+///
+/// A wait of std's cannot unwind. If the main function, or what it waits for, is in one that nothing ends, the
+/// simulation is given up: its M runs no G any more, and their stacks stay for ever.
+///
+/// The M alone says how it ends. A G would wait for the lock as user code does.
+#[derive(Debug, Default)]
+pub(crate) struct MainEnd {
+    how: std::sync::Mutex<Option<How>>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    Ended,
+    GivenUp,
+}
+
+impl MainEnd {
+    /// The main function has ended, or is about to. *Runs on: the M.*
+    pub(crate) fn has_ended(&self) {
+        self.set(How::Ended);
+    }
+
+    /// Gives the simulation up. *Runs on: the M.*
+    pub(crate) fn give_up(&self) {
+        self.set(How::GivenUp);
+    }
+
+    pub(crate) fn is_given_up(&self) -> bool {
+        *self.lock() == Some(How::GivenUp)
+    }
+
+    fn set(&self, how: How) {
+        self.lock().get_or_insert(how);
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<How>> {
+        self.how.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits until the main function of a simulation of `sched` ends. Returns `false` if the simulation was given
+/// up. Blocks the caller. *Runs on: a thread that is no M of `sched`.*
+#[must_use]
+pub fn await_main(sched: &Sched) -> bool {
+    let Some(simulated) = sched.simulated() else { return true };
+    let mut how = simulated.main.lock();
+    loop {
+        match *how {
+            None => how = simulated.main.changed.wait(how).unwrap_or_else(PoisonError::into_inner),
+            Some(how) => return how == How::Ended,
+        }
+    }
 }
 
 /// The Gs that could run, in the order in which they became ready.
@@ -236,6 +296,7 @@ impl Simulated {
             ids: ids::OfSimulation::new(),
             ahead: OnceLock::new(),
             outside: Outside::default(),
+            main: MainEnd::default(),
         }
     }
 }

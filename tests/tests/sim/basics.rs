@@ -167,6 +167,36 @@ fn a_deadlock_is_found_at_once() {
     assert!(failure.schedule().len() <= 2, "{failure}");
 }
 
+/// What a cancelled main function drops may wait for what never comes, and cannot be cancelled again.
+#[test]
+fn a_wait_that_does_not_unwind_fails_the_run_and_nothing_else() {
+    struct Waits<'a>(&'a AtomicU64);
+
+    impl Drop for Waits<'_> {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            thread::park();
+            self.0.fetch_add(1000, Ordering::Relaxed);
+        }
+    }
+
+    let drops = AtomicU64::new(0);
+    let failure = Builder::new()
+        .try_explore(3, || {
+            let _waits = Waits(&drops);
+            let sleeper = spawn(|| thread::park());
+            sleeper.join().unwrap();
+        })
+        .unwrap_err();
+    assert!(failure.message().contains("all green threads are asleep - deadlock!"), "{failure}");
+    let begun = drops.load(Ordering::Relaxed);
+    assert!((1..1000).contains(&begun), "a green thread that was given up has run on: {begun}");
+    // What comes after works as before.
+    sim::run(1, || spawn(|| sleep(Duration::from_secs(1))).join().unwrap());
+    assert_eq!(runtime::block_on(|| spawn(|| 42).join().unwrap()), 42);
+    assert_eq!(drops.load(Ordering::Relaxed), begun);
+}
+
 #[test]
 fn a_failure_is_replayed_by_its_schedule() {
     let racy = || {

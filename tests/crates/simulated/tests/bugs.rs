@@ -2,10 +2,7 @@
 
 runtime::interpose!(sim);
 
-use std::env;
-use std::os::unix::process::ExitStatusExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -24,31 +21,18 @@ fn failure(program: impl Fn() + Send + Sync + Copy) -> Box<Failure> {
     failure
 }
 
-/// Explores `program` in a child of the test `name`: the child ends with the report of a deadlock, and the
-/// report's seed leads to it again.
-fn deadlocks(name: &str, program: impl Fn() + Send + Sync) {
-    if let Ok(seed) = env::var("SEED") {
-        match seed.parse() {
-            Ok(seed) => sim::run(seed, program),
-            Err(_) => _ = sim::Builder::new().threads(1).explore(SEEDS, program),
-        }
-        panic!("no deadlock was found");
-    }
-    let report = |seed: &str| {
-        let child = Command::new(env::current_exe().unwrap())
-            .args(["--exact", name, "--nocapture"])
-            .envs([("SEED", seed), ("RUST_BACKTRACE", "0")])
-            .output()
-            .unwrap();
-        assert_eq!(child.status.signal(), Some(6), "{child:?}");
-        let text = String::from_utf8_lossy(&child.stderr).into_owned();
-        assert!(text.contains("deadlock"), "{text}");
-        text
-    };
-    let seed_of =
-        |text: &str| text.split("with the seed ").nth(1).unwrap().split(' ').next().unwrap().to_string();
-    let seed = seed_of(&report("all"));
-    assert_eq!(seed_of(&report(&seed)), seed);
+/// Explores `program` until all its threads wait for each other. The waits cannot unwind, so the threads stay.
+fn deadlocks(program: impl Fn() + Send + Sync + Copy) {
+    let failure =
+        sim::Builder::new().try_explore(SEEDS, program).expect_err("no seed has found the deadlock");
+    let is_deadlock = |text: &str| text.contains("deadlock") && text.contains("lock or condition of std");
+    assert!(is_deadlock(failure.message()), "{failure}");
+    let again = catch_unwind(AssertUnwindSafe(|| sim::run(failure.seed(), program)))
+        .expect_err("the seed does not repeat");
+    assert!(again.downcast_ref::<String>().is_some_and(|text| is_deadlock(text)));
+    // What comes after is not disturbed.
+    sim::run(1, || thread::spawn(|| thread::sleep(Duration::from_secs(1))).join().unwrap());
+    assert_eq!(runtime::block_on(|| runtime::spawn(|| 42).join().unwrap()), 42);
 }
 
 fn passes(program: impl Fn() + Send + Sync) {
@@ -111,7 +95,7 @@ fn locks(same_order: bool) {
 
 #[test]
 fn locks_in_two_orders() {
-    deadlocks("locks_in_two_orders", || locks(false));
+    deadlocks(|| locks(false));
     passes(|| locks(true));
 }
 
@@ -137,7 +121,7 @@ fn signal(looks: bool) {
 
 #[test]
 fn a_signal_before_the_wait() {
-    deadlocks("a_signal_before_the_wait", || signal(false));
+    deadlocks(|| signal(false));
     passes(|| signal(true));
 }
 
