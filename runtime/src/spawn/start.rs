@@ -50,8 +50,8 @@ where
     unsafe { block_on_unless(sched, place, main, || true) }.expect("the green thread has ended")
 }
 
-/// As [`block_on`]. `await_end` waits for the end of the green thread. If it returns `false`, the green thread
-/// is left as it is, and there is no value.
+/// As [`block_on`]. `await_end` waits for the end of the green thread. If it returns `false`, the green
+/// thread is left as it is, and there is no value.
 ///
 /// # Safety
 /// If `await_end` returns `false`, the green thread never runs again.

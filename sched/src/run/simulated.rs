@@ -159,8 +159,8 @@ impl Sched {
         }
     }
 
-    /// Gives the simulation up: no G of it runs any more. Returns when the M is to end. *Runs on: the M, which
-    /// keeps the P.*
+    /// Gives the simulation up: no G of it runs any more. Returns when the M is to end. *Runs on: the M,
+    /// which keeps the P.*
     fn give_up(&self, simulated: &Simulated) {
         simulated.main.give_up();
         // The thread that waits for the main function ends the Ms at once. This M looks for no G until then,

@@ -93,8 +93,8 @@ pub(crate) struct Simulated {
 
 /// How the main function of a simulation ends: the thread that has started the simulation waits for that.
 ///
-/// A wait of std's cannot unwind. If the main function, or what it waits for, is in one that nothing ends, the
-/// simulation is given up: its M runs no G any more, and their stacks stay for ever.
+/// A wait of std's cannot unwind. If the main function, or what it waits for, is in one that nothing ends,
+/// the simulation is given up: its M runs no G any more, and their stacks stay for ever.
 ///
 /// The M alone says how it ends. A G would wait for the lock as user code does.
 #[derive(Debug, Default)]

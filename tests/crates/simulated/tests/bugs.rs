@@ -21,7 +21,8 @@ fn failure(program: impl Fn() + Send + Sync + Copy) -> Box<Failure> {
     failure
 }
 
-/// Explores `program` until all its threads wait for each other. The waits cannot unwind, so the threads stay.
+/// Explores `program` until all its threads wait for each other. The waits cannot unwind, so the threads
+/// stay.
 fn deadlocks(program: impl Fn() + Send + Sync + Copy) {
     let failure =
         sim::Builder::new().try_explore(SEEDS, program).expect_err("no seed has found the deadlock");
