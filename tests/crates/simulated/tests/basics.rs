@@ -192,3 +192,18 @@ fn a_lock_in_static_memory_may_be_another_simulations() {
     });
     assert_eq!(*SHARED.lock().unwrap(), 2);
 }
+
+#[test]
+fn a_wait_for_a_real_socket_fails_the_run() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let failure = sim::Builder::new()
+        .try_explore(1, || {
+            let acceptor = thread::spawn({
+                let listener = listener.try_clone().unwrap();
+                move || _ = listener.accept()
+            });
+            acceptor.join().unwrap();
+        })
+        .unwrap_err();
+    assert!(failure.message().contains("waits for a socket of the system"), "{failure}");
+}
