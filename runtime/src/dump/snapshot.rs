@@ -325,7 +325,7 @@ fn rest_between_looks() {
 fn stacks_of_running() -> HashMap<u64, (StackCopy, bool)> {
     let mut copies = HashMap::new();
     for sched in Sched::all() {
-        sched.look_at_running(|id, copy, interrupted| drop(copies.insert(id, (copy.clone(), interrupted))));
+        sched.look_at_running(|id, copy, interrupted| _ = copies.insert(id, (copy.clone(), interrupted)));
     }
     copies
 }
