@@ -171,6 +171,13 @@ impl Arena {
         &self.chunks[chunk].get().expect("the chunk of a slot in use exists")[offset]
     }
 
+    /// The token of a slot that has an owner. *Runs on: the owner of the descriptor.*
+    #[cfg(any(windows, portable))]
+    pub(crate) fn token(&self, index: usize) -> SlotToken {
+        // Relaxed: only the owner ends the generation, so it does not change during this call.
+        SlotToken::new(index, self.slot(index).generation.load(Ordering::Relaxed))
+    }
+
     /// All slots that were ever taken, including free ones.
     pub(crate) fn slots(&self) -> impl Iterator<Item = &Slot> {
         let fresh = self.free.lock().fresh;

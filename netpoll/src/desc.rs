@@ -89,6 +89,22 @@ impl PollDesc {
         self.netpoll.deregister(source)
     }
 
+    /// Wakes the waiters of the directions that the caller has shut, as other systems do. AFD, by which mio
+    /// polls on Windows, reports what the peer does, and not what this process does. The next poll wakes
+    /// them. Call it *after* the system call that shuts.
+    #[cfg(any(windows, portable))]
+    pub fn report_shut(&self, how: std::net::Shutdown) {
+        use std::net::Shutdown;
+        self.netpoll.deliver_soon(
+            self.index,
+            crate::arena::What {
+                read: how != Shutdown::Write,
+                write: how != Shutdown::Read,
+                unreported: true,
+            },
+        );
+    }
+
     /// Returns the netpoller of this descriptor.
     pub fn netpoll(&self) -> &Arc<Netpoll> {
         &self.netpoll

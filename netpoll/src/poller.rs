@@ -71,6 +71,8 @@ pub struct Netpoll {
     /// True if no thread will poll any more: each source registered from now on is closed at once.
     closed: AtomicBool,
     counts: Counts,
+    #[cfg(any(windows, portable))]
+    untold: crate::sys::Untold,
     #[cfg(all(feature = "foreign", target_os = "linux"))]
     foreign: OnceLock<Foreign>,
 }
@@ -149,6 +151,8 @@ impl Netpoll {
             last_poll: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             counts: Counts::default(),
+            #[cfg(any(windows, portable))]
+            untold: crate::sys::Untold::default(),
             #[cfg(all(feature = "foreign", target_os = "linux"))]
             foreign: OnceLock::new(),
         })
@@ -183,6 +187,14 @@ impl Netpoll {
 
     pub(crate) fn deregister<S: Source + ?Sized>(&self, source: &mut S) -> io::Result<()> {
         deregister_from(&self.registry, source)
+    }
+
+    /// Delivers an event to the owner of the slot, although the system does not report it. The next poll does
+    /// so. *Runs on: the owner of the descriptor.*
+    #[cfg(any(windows, portable))]
+    pub(crate) fn deliver_soon(&self, index: usize, what: What) {
+        self.untold.push(self.arena.token(index), what);
+        self.break_poll();
     }
 
     pub(crate) fn slot(&self, index: usize) -> &Slot {
@@ -341,6 +353,13 @@ impl Netpoll {
         let round = self.arena.begin_round();
         for event in events.iter() {
             match event.token() {
+                // Each untold event comes before its break, and the poller has noticed all breaks before
+                // this. A break that was noticed before its write ends a later wait, which comes here.
+                #[cfg(any(windows, portable))]
+                BREAK => {
+                    self.untold.take().into_iter().for_each(|(token, what)| round.deliver(token, what, ready))
+                }
+                #[cfg(not(any(windows, portable)))]
                 BREAK => {}
                 ALARM => alarm.rang(),
                 #[cfg(all(feature = "foreign", target_os = "linux"))]

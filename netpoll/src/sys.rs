@@ -1,5 +1,5 @@
-//! What each system needs beside mio: time-outs finer than a millisecond, clear errors, and a look at
-//! readiness.
+//! What each system needs beside mio: time-outs finer than a millisecond, clear errors, a look at
+//! readiness, and events that the system does not report.
 
 #[cfg(all(target_os = "linux", not(portable)))]
 mod linux;
@@ -10,6 +10,11 @@ pub(crate) use linux::{Alarm, explain};
 mod other;
 #[cfg(not(all(target_os = "linux", not(portable))))]
 pub(crate) use other::{Alarm, explain};
+
+#[cfg(any(windows, portable))]
+mod untold;
+#[cfg(any(windows, portable))]
+pub(crate) use untold::Untold;
 
 #[cfg(unix)]
 mod unix;
