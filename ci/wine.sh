@@ -2,7 +2,7 @@
 # Runs test programs for Windows under wine: those of which all tests pass there.
 # Needs wine64 and gcc-mingw-w64-x86-64-posix, which the script installs if it is root; ci/setup.sh leaves them out because only this script
 # needs them. What passes under wine is no proof for Windows: wine's timers, sockets and threads are those of Linux.
-# Usage: ci/wine.sh [PROGRAM ..]   (default: sync time inspect load)
+# Usage: ci/wine.sh [PROGRAM ..]   (default: sync time inspect load net)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=x86_64-pc-windows-gnu compiler=x86_64-w64-mingw32-gcc-posix
@@ -13,14 +13,11 @@ fi
 rustup --quiet target add $target
 
 # Not among them are the programs `channel` and `thread`, which were not run to their ends, and `runtimes`, of which 89 tests passed and two
-# failed that are left out for Windows since. These tests of `net` and `system` fail with wine 8.0:
-# - `a_panic_ends_only_its_connection` and `an_idle_connection_ends_at_once_and_a_busy_one_finishes`: shutting a socket for reading does not end
-#   a wait for it, so `Server::shutdown` waits for its whole time. That is this project's to mend.
-# - `a_half_closed_connection_carries_the_other_direction` and `a_file_reads_writes_and_seeks` expect errors and counts of Unix.
-# - `functions_do_what_those_of_std_do`: wine's copy of a file returns 0 bytes. `a_read_into_many_buffers_leaves_bytes_for_the_next_read`
-#   and `a_reset_ends_waits_with_an_error`: wine's sockets return another error, or none. `a_time_out_ends_the_wait_for_a_lock`: not understood.
+# failed that are left out for Windows since. These tests of `system` fail with wine 8.0:
+# - `a_file_reads_writes_and_seeks` expects errors and counts of Unix.
+# - `functions_do_what_those_of_std_do`: wine's copy of a file returns 0 bytes. `a_time_out_ends_the_wait_for_a_lock`: not understood.
 # In `misuse` the process ends with "thread local panicked on drop" after 22 tests; not understood.
-[ $# != 0 ] || set -- sync time inspect load
+[ $# != 0 ] || set -- sync time inspect load net
 
 CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target}")/wine
 export CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=$compiler
@@ -37,6 +34,16 @@ END
 system=$WINEPREFIX/drive_c/windows/system32
 [ -e "$system/bcryptprimitives.dll" ] || $compiler -shared -O -o "$system/bcryptprimitives.dll" "$CARGO_TARGET_DIR/random.c" -ladvapi32
 
+# Of `net` these are left out, because wine differs from Windows there:
+skipped=(
+    # Wine reads the pending error of a socket to make an event of it. The call that comes then finds none.
+    a_reset_ends_waits_with_an_error a_connected_socket_reports_an_absent_receiver
+    # Wine hands all buffers to Linux, which takes 1,024.
+    a_read_into_many_buffers_leaves_bytes_for_the_next_read
+    # Wine's server computes for 60 ms for each connection, and a test that lasts 60 s ends its process.
+    a_thousand_connections_wait_to_be_accepted
+)
+
 tests=()
 for program in "$@"; do tests+=(--test "$program"); done
-cargo test --no-fail-fast --target $target -p tests "${tests[@]}" -- --test-threads=4
+cargo test --no-fail-fast --target $target -p tests "${tests[@]}" -- --test-threads=4 "${skipped[@]/#/--skip=}"

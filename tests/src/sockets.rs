@@ -1,6 +1,6 @@
 //! Sockets on loopback, and what the system reports about them.
 
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
 
 use runtime::net::{TcpListener, TcpStream};
@@ -43,12 +43,23 @@ pub fn full() -> (TcpStream, TcpStream) {
 }
 
 /// Writes until a write fails. Buffers that were full may have grown, so this can take several writes.
-pub fn push(mut stream: &TcpStream) -> ErrorKind {
+pub fn push(stream: &TcpStream) -> ErrorKind {
+    push_to_error(stream).kind()
+}
+
+/// Writes until a write fails, and returns the error.
+pub fn push_to_error(mut stream: &TcpStream) -> io::Error {
     loop {
         if let Err(error) = stream.write(&[0]) {
-            return error.kind();
+            return error;
         }
     }
+}
+
+/// True if std returns this error from a write to a socket that this process has shut for writing.
+pub fn is_of_shut_writes(error: &io::Error) -> bool {
+    // Windows: WSAESHUTDOWN, of which std has no kind.
+    if cfg!(windows) { error.raw_os_error() == Some(10058) } else { error.kind() == ErrorKind::BrokenPipe }
 }
 
 /// True if any epoll instance of this process has the descriptor.

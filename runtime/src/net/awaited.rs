@@ -25,7 +25,9 @@ impl<S: Sourced> Socket<S> {
         mut op: impl FnMut(&S) -> io::Result<T>,
     ) -> io::Result<T> {
         match self.registration() {
-            Ok(registration) => Waits::new(registration, direction).run(|| op(self.source())).await,
+            Ok(registration) => {
+                Waits::new(registration, direction).run(|| self.attempt(direction, &mut op)).await
+            }
             Err(refusal) => match self.ask(op) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(copy_error(refusal)),
                 done => done,

@@ -28,7 +28,9 @@ impl<S: crate::net::source::Sourced> Socket<S> {
         mut op: impl FnMut(&S) -> io::Result<T>,
     ) -> Poll<io::Result<T>> {
         let registration = self.registration().map_err(copy_error)?;
-        poll_attempts(registration, direction, self.pending(direction), cx, || op(self.source()))
+        poll_attempts(registration, direction, self.pending(direction), cx, || {
+            self.attempt(direction, &mut op)
+        })
     }
 
     fn pending(&self, direction: Direction) -> &Pending {

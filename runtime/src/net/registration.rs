@@ -142,6 +142,15 @@ impl Registration {
         }
     }
 
+    /// Wakes those who wait in a direction that the caller has just shut, where the system does not.
+    #[cfg(any(windows, portable))]
+    pub(crate) fn report_shut(&self, how: std::net::Shutdown) {
+        // A child of `fork` has no poller, and no thread that waits.
+        if !fork::is_forked() {
+            unpaused(|| self.desc().report_shut(how));
+        }
+    }
+
     /// Removes the source from the poller, before the descriptor is closed or given away. Another holder of
     /// the descriptor (a duplicate, a child process) would otherwise keep its events coming.
     pub(crate) fn deregister(&self, source: &mut impl Source) {

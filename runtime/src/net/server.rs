@@ -291,7 +291,7 @@ macro_rules! listener {
 
             fn end_input(&self) {
                 // An error means that the client has left.
-                let _ = self.shutdown(Shutdown::Read);
+                let _ = self.0.end_input(|stream| stream.shutdown(Shutdown::Read));
             }
         }
     };

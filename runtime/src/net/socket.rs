@@ -1,6 +1,7 @@
 //! `Socket`: a non-blocking socket of the system whose calls wait by parking: try, wait, try again.
 
 use std::io;
+use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -29,6 +30,9 @@ struct Shared<S: Source> {
     /// The error with which the system refused to register this adopted source.
     registration: io::Result<Registration>,
     mode: Mode,
+    /// `end_input` was called.
+    #[cfg(windows)]
+    input_ends: AtomicBool,
 }
 
 /// The settings of calls that have to wait. All accesses are Relaxed: settings publish nothing.
@@ -133,7 +137,13 @@ impl<S: Sourced> Socket<S> {
     }
 
     fn with(source: S, registration: io::Result<Registration>, mode: Mode) -> Self {
-        Socket::of(Arc::new(Shared { source: Some(source), registration, mode }))
+        Socket::of(Arc::new(Shared {
+            source: Some(source),
+            registration,
+            mode,
+            #[cfg(windows)]
+            input_ends: AtomicBool::new(false),
+        }))
     }
 
     fn of(shared: Arc<Shared<S>>) -> Self {
@@ -171,6 +181,73 @@ impl<S: Sourced> Socket<S> {
     /// Makes a system call that never waits.
     pub(crate) fn ask<T>(&self, question: impl FnOnce(&S) -> io::Result<T>) -> io::Result<T> {
         call(|| question(self.source()))
+    }
+
+    /// Ends reading, writing or both by `shut`, a system call. All waiters in that direction try again.
+    pub(crate) fn shutdown(&self, how: Shutdown, shut: impl FnOnce(&S) -> io::Result<()>) -> io::Result<()> {
+        let _ = how;
+        self.ask(shut)?;
+        // The network of a simulation, in which numbers are less than -1, wakes them itself.
+        #[cfg(any(windows, portable))]
+        if self.source().number() >= -1
+            && let Ok(registration) = &self.shared.registration
+        {
+            registration.report_shut(how);
+        }
+        Ok(())
+    }
+
+    /// Ends reading: a read returns what has come, and the end of the stream where it would have to wait.
+    #[cfg(not(windows))]
+    pub(crate) fn end_input(&self, shut: impl FnOnce(&S) -> io::Result<()>) -> io::Result<()> {
+        self.shutdown(Shutdown::Read, shut)
+    }
+
+    /// Ends reading: a read returns what has come, and the end of the stream where it would have to wait.
+    ///
+    /// Windows resets a connection that is shut for reading if anything has come or comes: a reply that is
+    /// under way would be lost. So the first read that would have to wait shuts it ([`Socket::attempt`]).
+    #[cfg(windows)]
+    pub(crate) fn end_input(&self, _shut: impl FnOnce(&S) -> io::Result<()>) -> io::Result<()> {
+        // Relaxed: the event that follows publishes the mark. A wait that is not ended by it begins after it,
+        // and its attempt has seen the mark.
+        self.shared.input_ends.store(true, Ordering::Relaxed);
+        if let Ok(registration) = &self.shared.registration {
+            registration.report_shut(Shutdown::Read);
+        }
+        Ok(())
+    }
+
+    /// Makes one attempt, a system call that never waits.
+    #[cfg(not(windows))]
+    #[inline(always)]
+    pub(super) fn attempt<T>(
+        &self,
+        _direction: Direction,
+        op: &mut impl FnMut(&S) -> io::Result<T>,
+    ) -> io::Result<T> {
+        op(self.source())
+    }
+
+    /// Makes one attempt, a system call that never waits. After `end_input` the first attempt to read that
+    /// finds nothing shuts the reading half, and returns what the system then returns: the end of the stream.
+    #[cfg(windows)]
+    pub(super) fn attempt<T>(
+        &self,
+        direction: Direction,
+        op: &mut impl FnMut(&S) -> io::Result<T>,
+    ) -> io::Result<T> {
+        match op(self.source()) {
+            Err(error)
+                if error.kind() == io::ErrorKind::WouldBlock
+                    && direction == Direction::Read
+                    && self.shared.input_ends.load(Ordering::Relaxed) =>
+            {
+                self.source().shut_input()?;
+                op(self.source())
+            }
+            done => done,
+        }
     }
 
     /// Runs `op` until it would no longer block. Waits in between, at most for the socket's time-out.
@@ -244,10 +321,12 @@ impl<S: Sourced> Socket<S> {
                 )? {
                     WaitEnd::Again => continue,
                     // One more attempt, for the system's own error.
-                    WaitEnd::TimedOut => return call(|| op(self.source())).map_err(timeout_error),
+                    WaitEnd::TimedOut => {
+                        return call(|| self.attempt(direction, &mut op)).map_err(timeout_error);
+                    }
                 }
             }
-            match call(|| op(self.source())) {
+            match call(|| self.attempt(direction, &mut op)) {
                 Ok(done) => {
                     if let (Ok(registration), Ok(attempt)) = (registration, attempt)
                         && drains(&done)

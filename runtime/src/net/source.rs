@@ -54,6 +54,10 @@ pub(crate) trait Sourced: Source {
         false
     }
 
+    /// Ends reading by a system call.
+    #[cfg(windows)]
+    fn shut_input(&self) -> io::Result<()>;
+
     /// Returns an error if there is no descriptor.
     fn check_descriptor(&self) -> io::Result<()> {
         Ok(())
@@ -72,6 +76,11 @@ macro_rules! sourced {
             #[cfg(not(unix))]
             fn number(&self) -> i64 {
                 -1
+            }
+
+            #[cfg(windows)]
+            fn shut_input(&self) -> io::Result<()> {
+                socket2::SockRef::from(self).shutdown(std::net::Shutdown::Read)
             }
 
             #[cfg(unix)]

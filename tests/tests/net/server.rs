@@ -75,6 +75,24 @@ fn an_idle_connection_ends_at_once_and_a_busy_one_finishes() {
     });
 }
 
+/// The second request lies in the socket when the server ends.
+#[test]
+fn a_request_that_has_come_is_answered_at_the_end() {
+    on(2, || {
+        let (server, addr) = start(slow_echo(200 * MILLI));
+        let mut client = TcpStream::connect(addr).unwrap();
+        client.write_all(b"onestwos").unwrap();
+        wait_until("it is accepted", || server.connections() == 1);
+        // The handler has the first request.
+        runtime::sleep(50 * MILLI);
+        let ends = runtime::spawn(move || server.shutdown(LONG));
+        let mut replies = Vec::new();
+        client.read_to_end(&mut replies).unwrap();
+        assert_eq!(replies, b"onestwos");
+        assert_eq!(ends.join().unwrap(), 0, "nothing had to be cancelled");
+    });
+}
+
 #[test]
 fn a_server_that_ends_under_load_breaks_no_reply() {
     for procs in [1, 2, 4] {

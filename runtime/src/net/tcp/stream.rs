@@ -111,10 +111,13 @@ impl TcpStream {
         // A time beyond the clock's range means for ever.
         TcpStream::connect_until(*addr, Instant::now().checked_add(timeout)).map_err(|error| {
             match error.kind() {
-                io::ErrorKind::WouldBlock => io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    format!("{addr} has not answered within {timeout:?}"),
-                ),
+                // The second is this crate's own on Windows. One of the system has a number.
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut if error.raw_os_error().is_none() => {
+                    io::Error::new(
+                        io::ErrorKind::TimedOut,
+                        format!("{addr} has not answered within {timeout:?}"),
+                    )
+                }
                 _ => error,
             }
         })
@@ -185,7 +188,7 @@ impl TcpStream {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        self.0.ask(|stream| stream.shutdown(how))
+        self.0.shutdown(how, |stream| stream.shutdown(how))
     }
 
     /// Reads into `buf` without taking the bytes: the next read returns the same. Waits as a read does.

@@ -371,7 +371,7 @@ impl UnixDatagram {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        self.0.ask(|socket| socket.shutdown(how))
+        self.0.shutdown(how, |socket| socket.shutdown(how))
     }
 
     shared_methods!("let (socket, _other) = runtime::net::unix::UnixDatagram::pair()?;");

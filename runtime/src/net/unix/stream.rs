@@ -201,7 +201,7 @@ impl UnixStream {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        self.0.ask(|stream| stream.shutdown(how))
+        self.0.shutdown(how, |stream| stream.shutdown(how))
     }
 
     shared_methods!("let (socket, _other) = runtime::net::unix::UnixStream::pair()?;");
