@@ -29,6 +29,11 @@ impl PollDesc {
         PollDesc { netpoll, index }
     }
 
+    #[cfg(all(test, any(windows, portable)))]
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
     /// Begins an attempt. Call it *before* the system call whose `WouldBlock` leads to
     /// [`wait`](PollDesc::wait).
     #[inline]

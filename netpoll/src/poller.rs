@@ -569,4 +569,65 @@ mod tests {
         ];
         assert!(written.iter().all(|&offset| line(offset) != read), "{written:?}, in use: line {read}");
     }
+
+    #[cfg(any(windows, portable))]
+    #[test]
+    fn what_this_process_has_shut_is_reported_once_and_to_that_direction() {
+        use crate::{Direction, Wait};
+        use std::net::{Ipv4Addr, Shutdown};
+
+        let netpoll = Arc::new(Netpoll::new().unwrap());
+        let mut socket = crate::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let register = |socket: &mut _| {
+            let desc = netpoll.register(socket).unwrap();
+            // There is room to write.
+            while netpoll.counters().polls == 0 || netpoll.poll_now(&mut Vec::new()) != Some(0) {
+                netpoll.poll_now(&mut Vec::new());
+            }
+            desc
+        };
+        let wait = |desc: &PollDesc, direction, word| {
+            assert_eq!(desc.wait(desc.prepare(direction), Waiter::new(word)), Ok(Wait::Park));
+        };
+        let polled = || {
+            let mut ready = Vec::new();
+            netpoll.poll_now(&mut ready).unwrap();
+            ready.sort_unstable_by_key(|waiter: &Waiter| waiter.word());
+            ready.into_iter().map(Waiter::word).collect::<Vec<_>>()
+        };
+        let desc = register(&mut socket);
+        wait(&desc, Direction::Read, 1);
+        wait(&desc, Direction::Read, 2);
+        wait(&desc, Direction::Write, 3);
+        desc.report_shut(Shutdown::Write);
+        assert_eq!(polled(), [3]);
+        desc.report_shut(Shutdown::Read);
+        assert_eq!(polled(), [1, 2]);
+        wait(&desc, Direction::Read, 4);
+        assert_eq!(polled(), []);
+
+        // A report ends a wait that blocks, whichever comes first.
+        for _ in 0..300 {
+            let turn = netpoll.begin_block();
+            let mut ready = Vec::new();
+            std::thread::scope(|scope| {
+                scope.spawn(|| desc.report_shut(Shutdown::Both));
+                let mut turn = turn.unwrap();
+                turn.publish(u64::MAX);
+                turn.block(u64::MAX, None, &mut ready).unwrap();
+            });
+            assert_eq!(ready, [Waiter::new(4)]);
+            wait(&desc, Direction::Read, 4);
+        }
+
+        // The next owner of a place gets nothing.
+        desc.report_shut(Shutdown::Both);
+        desc.deregister(&mut socket).unwrap();
+        drop(desc);
+        let next = netpoll.register(&mut socket).unwrap();
+        assert_eq!(next.index(), 0);
+        let seen = next.prepare(Direction::Read);
+        assert_eq!(polled(), []);
+        assert_eq!(next.wait(seen, Waiter::new(5)), Ok(Wait::Park));
+    }
 }
