@@ -20,15 +20,10 @@
 //!
 //! # OS threads
 //!
-//! There is no second pool of threads for blocking calls. The runtime starts one OS thread for each green
-//! thread that blocks or computes at the same time, up to
-//! [`Builder::max_threads`](crate::Builder::max_threads). An OS thread that has not been needed for five to
-//! ten seconds ends.
+#![doc = include_str!("os_threads_of_blocking.md")]
 //!
-//! The blocking calls of this crate itself ([`fs`](crate::fs), look-ups of host names, starting processes)
-//! use at most [`Builder::blocking_threads`](crate::Builder::blocking_threads) OS threads at once. Further
-//! calls wait in line. Code in [`blocking`](crate::blocking) is not bounded, because it may wait for other
-//! code in `blocking`.
+//! These are settings: [`Builder::max_threads`](crate::Builder::max_threads) and
+//! [`Builder::blocking_threads`](crate::Builder::blocking_threads).
 //!
 //! A thousand green threads that compute for long take up to a thousand OS threads. On Linux most of them are
 //! [paused](#paused-green-threads) at any moment. A program with many of them limits how many compute at

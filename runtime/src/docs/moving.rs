@@ -2,10 +2,9 @@
 //!
 //! # The hazard
 //!
-//! **A closure that parks may resume on another OS thread. Safe code can be unsound by that.** The compiler
-//! assumes that a function stays on its OS thread. Types that are not `Send` assume the same.
-//! [`spawn()`](crate::spawn()) requires `Send` of what a closure captures. It cannot check what the closure
-//! keeps on its stack across a call that parks.
+#![doc = include_str!("hazard.md")]
+//!
+//! So safe code can be unsound. [Below](#calls-that-park) are the calls that park.
 //!
 //! With [`Migration::Anytime`](crate::Migration::Anytime), the default, each of these is unsound although no
 //! `unsafe` is written:
@@ -116,36 +115,18 @@
 //!
 //! # The ways out
 //!
-//! First of all, drop the value before the call that parks. Else:
+#![doc = include_str!("ways_out.md")]
 //!
-//! - **[Thread-locals of its own](#thread-locals-of-its-own)** for each closure, where the system has what
-//!   they need. Each value of the table then holds across a park. Tested in `tests/crates/locals` with std's
+//! - *[Thread-locals of its own](#thread-locals-of-its-own)* are tested in `tests/crates/locals` with std's
 //!   locks, `rand`, `scoped-tls`, `stacker`, `serde_stacker`, `crossbeam-epoch`, `papaya`, `mimalloc` and
 //!   `tracing-subscriber`.
-//! - **[`runtime::thread_local!`](macro@crate::thread_local)** declares values that belong to the green
-//!   thread.
-//! - **Futures.** A poll never changes its OS thread, whatever it calls, and what lives across an `.await` of
-//!   a spawned future must be `Send`. So futures that await, and do not park within a poll, are as sound here
-//!   as in tokio. This holds wherever a green thread polls a future: spawned, in
-//!   [`block_on`](crate::block_on), in [`time::timeout_async`](crate::time::timeout_async). While a poll is
-//!   parked, other green threads run on its OS thread, as in strict mode.
-//! - **[`thread::pin`](crate::thread::pin)** keeps a green thread on its OS thread, and keeps free green
-//!   threads off that OS thread, so all of these values hold. It costs an OS thread while the green thread
-//!   waits. (A green thread that has parked there before, inside a poll or a caught call, still resumes
-//!   there.)
-//! - **[`Migration::BeforeStart`](crate::Migration::BeforeStart)**, strict mode, keeps each green thread on
-//!   the OS thread where it has started. Other green threads run there while it is parked. They find the
-//!   `StdoutLock`, span or context of the first, and a `RefCell` of a thread-local is still borrowed, and
-//!   panics. So it is no way out for locks, nor for scopes that keep references: see
-//!   [above](#types-that-must-not-be-kept-across-a-park) and
+//! - *Futures* keep their OS thread wherever a green thread polls them: spawned, in
+//!   [`block_on`](crate::block_on), in [`time::timeout_async`](crate::time::timeout_async).
+//! - *Strict mode*: see [above](#types-that-must-not-be-kept-across-a-park) and
 //!   [`Builder::migration`](crate::Builder::migration).
-//! - **Block instead of parking.** In [`blocking`](crate::blocking), call what blocks the OS thread
-//!   (`std::thread::sleep`, a read of a file) in the place of what parks. With the feature `interpose` such a
-//!   sleep parks, too. `blocking` alone does not keep the OS thread: a call that parks inside of it may move
-//!   the closure.
-//! - **A function of its own** for each use of a thread-local, marked `#[inline(never)]`, that does not park.
-//! - **[Context slots](crate::context_slot)** for contexts that libraries keep in their OS thread; see
-//!   [above](#contexts-that-follow).
+//! - *Context slots*: see [above](#contexts-that-follow) and [`context_slot`](crate::context_slot).
+//! - The others: [`thread_local!`](macro@crate::thread_local), [`thread::pin`](crate::thread::pin),
+//!   [`blocking`](crate::blocking).
 //!
 //! # Calls that park
 //!

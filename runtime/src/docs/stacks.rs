@@ -1,14 +1,14 @@
 //! Stacks of green threads: their size, what they cost, what an overflow does, and what happens when there is
 //! no room for more.
 //!
-//! # Size and cost
+//! # Size, cost and overflow
 //!
-//! A closure runs on a stack of 256 KiB of address space. Where the runtime is compiled with debug
-//! assertions, as in debug builds, it is 1 MiB on 64 bits. Frames that were not optimized are several times
-//! as large. [`Builder::stack_size`](crate::Builder::stack_size) sets another size for a runtime,
-//! [`thread::Builder::stack_size`](crate::thread::Builder::stack_size) for one green thread. Memory is used
-//! page by page as the stack grows, so a green thread that sleeps costs about one page. A future has a stack
-//! only while it is polled.
+#![doc = include_str!("size_of_a_stack.md")]
+//!
+//! (On Windows the message names the OS thread.) A debug build is one in which the runtime is compiled with
+//! debug assertions: frames that were not optimized are several times as large. The settings are
+//! [`thread::Builder::stack_size`](crate::thread::Builder::stack_size) and
+//! [`Builder::stack_size`](crate::Builder::stack_size). A future has a stack only while it is polled.
 //!
 //! A closure and its result move over the stack as a whole. If their size asks for it, the spawn takes a
 //! larger stack, also than the size that was set. (The caller of `spawn` and of `join` has them on its own
@@ -20,11 +20,7 @@
 //! needs it, so it is still counted as in use.) Each green thread has a record of 256 bytes. Records are
 //! reused and never freed, so their number is the largest number of green threads that were alive at once.
 //!
-//! # Overflow
-//!
-//! Below each stack is a guard. A green thread that runs into it ends the process. The message says the green
-//! thread's name and id, where it was spawned, and its stack's size. (On Windows the message names the OS
-//! thread.)
+//! # Crates that grow stacks
 //!
 //! Crates that ask how much stack is left (`stacker`, and with it `serde_stacker` and some parsers) ask about
 //! the OS thread's stack. Their answer is wrong on a green thread, so they do not grow the stack in time.
