@@ -16,5 +16,5 @@
 //!   action of its own. See [paused green threads](super::blocking#paused-green-threads).
 //! - The runtime handles `SIGSEGV` and `SIGBUS` from the moment the first runtime is made, so that a [stack
 //!   overflow](super::stacks#size-cost-and-overflow) names its green thread. Every other fault goes to the
-//!   handler that was installed before. A handler that is installed later replaces the runtime's. Overflows are still reported
-//!   if the new handler passes faults on to the old handler.
+//!   handler that was installed before. A handler that is installed later replaces the runtime's. Overflows
+//!   are still reported if the new handler passes faults on to the old handler.
