@@ -184,7 +184,7 @@ fn a_wait_that_does_not_unwind_fails_the_run_and_nothing_else() {
     let failure = Builder::new()
         .try_explore(3, || {
             let _waits = Waits(&drops);
-            let sleeper = spawn(|| thread::park());
+            let sleeper = spawn(thread::park);
             sleeper.join().unwrap();
         })
         .unwrap_err();
