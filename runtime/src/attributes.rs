@@ -34,9 +34,9 @@ use crate::spawn::Entry;
 /// Go.
 ///
 /// A plain function is a closure for the runtime: it may [resume on another OS thread](crate::docs::moving)
-/// after a call that parks. The future of an `async` function need not be [`Send`]. One that is not stays on
-/// the OS thread where it began, as in [`block_on_local`](crate::block_on_local) on a green thread: if
-/// another green thread computes for long on that OS thread, the function waits for it.
+/// after a call that parks. The future of an `async` function need not be [`Send`]. A future that is not
+/// `Send` stays on the OS thread where it began, as in [`block_on_local`](crate::block_on_local) on a green
+/// thread. If another green thread computes for long on that OS thread, the function waits for it.
 ///
 /// # Errors
 ///

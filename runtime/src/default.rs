@@ -17,9 +17,9 @@ pub(crate) trait StartAtFirstUse {
     /// Calls [`start`].
     fn start_at_first_use() -> io::Result<bool>;
 
-    /// Starts the runtime of a program of which all threads are green: its closures have thread-locals of
-    /// their own, and stacks of `stack_bytes` unless the environment says another size. Returns `false` if
-    /// the environment asks for OS threads.
+    /// Starts the runtime of a program of which all threads are green. Its closures have thread-locals of
+    /// their own. Their stacks have `stack_bytes`, unless the environment says another size. Returns `false`
+    /// if the environment asks for OS threads.
     ///
     /// # Errors
     /// Returns the errors of [`start`], and one for a variable with a value that is not allowed.
@@ -95,8 +95,8 @@ fn entered() -> Option<Arc<Sched>> {
     ENTERED.try_with(|entered| entered.borrow().clone()).ok().flatten()
 }
 
-/// Returns the scheduler for a caller that is no green thread: that of a `block_on_local` on this OS thread,
-/// or the default runtime, which is started if this is the first use.
+/// Returns the scheduler for a caller that is no green thread. That is the one of a `block_on_local` on this
+/// OS thread, or else that of the default runtime. Starts the default runtime at its first use.
 ///
 /// # Errors
 /// Returns the errors of [`default_sched`].

@@ -10,7 +10,7 @@
 //! | [`os_thread`] | What belongs to the OS thread, and what to the green thread? |
 //! | [`blocking`] | What happens to the others while a green thread computes, or blocks its OS thread? |
 //! | [`crates`] | How is a well-known crate used here, and what does it cost? |
-//! | [`cancellation`] | Which calls does a cancellation or a time-out end? What runs meanwhile? |
+//! | [`cancellation`] | Which calls does a cancellation or a time-out end? What runs during the unwinding? |
 //! | [`deadlock`] | When is it reported that all green threads wait for each other? |
 //! | [`dumps`] | What does a dump show of each green thread, and what does a stack need? |
 //! | [`inside`] | How are a leak, a deadlock, a hog and a slow handler found in a running program? |

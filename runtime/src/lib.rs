@@ -1,8 +1,8 @@
 //! Green threads for Rust: blocking-style code without `async`, on a few OS threads.
 //!
 //! A *green thread* is a thread that this crate schedules. A call that has to wait *parks* the green thread,
-//! and its OS thread runs other green threads meanwhile. A green thread takes one page of memory; a million
-//! of them may sleep at once.
+//! and its OS thread runs other green threads during the wait. A green thread takes one page of memory; a
+//! million of them may sleep at once.
 //!
 //! Every call works on green threads, on plain OS threads and inside futures. On a plain OS thread, a call
 //! that has to wait blocks that OS thread. The words of these pages are in the [glossary](docs::glossary).
@@ -290,8 +290,8 @@ pub async fn yield_now_async() {
     .await;
 }
 
-/// Runs `f`, which blocks its OS thread or computes for long, and lets other green threads run meanwhile.
-/// Returns the value of `f`.
+/// Runs `f`, which blocks its OS thread or computes for long, and lets other green threads run during that
+/// time. Returns the value of `f`.
 ///
 /// `f` runs on the caller's OS thread. If other work waits, the caller's P is handed off to another OS thread
 /// at once. Work that comes later gets the P after about 100 microseconds. After that the caller goes on

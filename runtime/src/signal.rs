@@ -45,8 +45,8 @@ pub use signal_hook::consts::signal::*;
 ///
 /// # Errors
 ///
-/// - `InvalidInput`: no signals were given, or one that cannot be received (`SIGKILL`, `SIGSTOP`, `SIGSEGV`,
-///   `SIGILL`, `SIGFPE`, or a number that is no signal, or that the C library keeps for itself).
+/// - `InvalidInput`: no signals were given, or one that cannot be received. These are `SIGKILL`, `SIGSTOP`,
+///   `SIGSEGV`, `SIGILL`, `SIGFPE`, a number that is no signal, and one that the C library keeps for itself.
 /// - `Unsupported`: this is a [forked child](crate::docs::fork).
 /// - Another kind: the system's error, if it has no descriptors left.
 ///

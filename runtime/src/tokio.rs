@@ -73,7 +73,7 @@
 //! # Turns
 //!
 //! A poll of this crate has tokio's cooperative budget for tokio's calls, beside its
-//! [own](crate::docs::calling#turns): after 127 calls of tokio that were ready, the next one wakes the task
+//! [own](crate::docs::calling#turns). After 127 calls of tokio that were ready, the next one wakes the task
 //! and is pending. So a loop of such calls gives its task's time-out and the other branches a turn. There is
 //! none on a plain OS thread ([`block_on_local`](crate::block_on_local)), nor in a poll after a call that
 //! parks. `tokio::task::unconstrained` works as in tokio.

@@ -33,7 +33,7 @@
 //!
 //! - **Entered spans.** Where the green thread leaves its OS thread, its spans are exited, the innermost
 //!   first. Where it goes on, they are entered again. So layers see the same calls as from a future that is
-//!   instrumented, and work unchanged: `fmt` with its busy and idle times, `EnvFilter`,
+//!   instrumented, and work unchanged. Such layers are `fmt` with its busy and idle times, `EnvFilter`, and
 //!   `tracing-opentelemetry` with its own context. A green thread outside of spans pays nothing when it
 //!   parks.
 //! - **The scoped default dispatcher**, if it was set by [`with_default`] or [`set_default`] of this module.
@@ -445,7 +445,7 @@ impl<S> OfOsThread<S> {
     ///
     /// The subscriber formats values of spans and events, by code of their types. Neither that code nor a
     /// layer leaves in a thread-local what belongs to one thread, such as an [`Rc`](std::rc::Rc) of the
-    /// value's: other green threads run with the same thread-locals.
+    /// value's. Other green threads run with the same thread-locals.
     ///
     /// ```
     /// # use tracing_core::subscriber::NoSubscriber;

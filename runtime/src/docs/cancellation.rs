@@ -1,4 +1,4 @@
-//! Cancellation and time-outs: which calls they end, what runs meanwhile, and `panic = "abort"`.
+//! Cancellation and time-outs: which calls they end, what runs during the unwinding, and `panic = "abort"`.
 //!
 //! The chapter `guide/src/cancellation.md` of the repository has examples.
 //!

@@ -41,11 +41,11 @@
 //! The report names each green thread of the circle, its wait and its stack, as at the end of the
 //! [dump](super::dumps#an-example).
 //!
-//! A circle is made of waits of these kinds: for a [`Mutex`](crate::sync::Mutex) or
-//! [`RwLock`](crate::sync::RwLock) that others have, for the end of a green thread or of a scope. A reader
-//! that reads again while a writer waits is such a circle: the second read waits behind the writer. A circle
-//! is reported if two looks have found each of its green threads in the same wait. So a wait that goes on is
-//! never reported. These are not found:
+//! Each wait of a circle is of one of two kinds. The first is for a [`Mutex`](crate::sync::Mutex) or
+//! [`RwLock`](crate::sync::RwLock) that others have. The second is for the end of a green thread or of a
+//! scope. A reader that reads again while a writer waits is such a circle: the second read waits behind the
+//! writer. A circle is reported if two looks have found each of its green threads in the same wait. So a wait
+//! that goes on is never reported. These are not found:
 //!
 //! - A circle with a wait that time may end, in [`timeout`](crate::time::timeout()) or
 //!   [`Context::run`](crate::context::Context::run).

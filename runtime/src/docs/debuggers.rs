@@ -35,7 +35,7 @@
 //!
 //! | command | what it does |
 //! | --- | --- |
-//! | `info green` | lists the green threads, the first 1,000 with a line each; `info green TEXT` lists those whose line contains the text |
+//! | `info green` | lists the green threads, the first 1,000 with a line each; `info green TEXT` lists the green threads with the text in their line |
 //! | `green 3 bt` | prints the stack of green thread 3; `bt` takes gdb's options |
 //! | `green 'the name' bt` | as for a number; put a name with blanks in quotes |
 //! | `green 3` | enters green thread 3: `bt`, `up`, `frame 11`, `info locals` work there, until `green off` or `continue` |

@@ -19,7 +19,7 @@
 //!
 //! | a green thread waits for | the dump says |
 //! | --- | --- |
-//! | a mutex, a read-write lock | its address, the thread that took it, the number of readers, and those that wait |
+//! | a mutex, a read-write lock | its address, the thread that took it, the number of readers, and the waiters |
 //! | a channel, a case of a select | its address, its senders and receivers, its messages and its room |
 //! | a join, a scope | the green thread; how many green threads of the scope are left |
 //! | a socket | its descriptor, whether to read (or accept) or to write (or connect), and its addresses on both sides |

@@ -19,7 +19,7 @@
 //! - These are refused: starting a green thread, waiting for a green thread, new sockets, sockets that would
 //!   have to wait, and metrics. A call that returns an `io::Result` fails with `Unsupported`; any other call
 //!   panics. The text is "this process was forked from one that runs green threads".
-//! - `std::thread::spawn` may wait for ever, as in any child of a process with several threads: it takes a
+//! - `std::thread::spawn` may wait for ever, as in any child of a process with several threads. It takes a
 //!   lock of std that one of them may have held. `pthread_create` does not.
 //! - A green thread that comes to its end aborts the process with a message, because it has no scheduler to
 //!   return to. Such a child calls `exec` or `_exit`. (A program whose [threads](super::threads#a-child-of-fork)

@@ -81,11 +81,11 @@
 //!
 //! A signal does not end a call that is parked: the kernel gives the signal to some OS thread, and its
 //! handler runs there. `ppoll` with a signal mask is for programs that wait for signals, so this call alone
-//! is libc's: the mask is that of the OS thread, which waits in the kernel with it. The mask holds from the
+//! is libc's. The mask is that of the OS thread, which waits in the kernel with it. The mask holds from the
 //! first look to the return. Then the mask of before holds again. A signal outside of the mask ends the call
-//! with `EINTR`. The P runs other green threads during the wait. Neither a cancellation nor a time-out
-//! ends the wait. SIGURG, by which the runtime [pauses](super::blocking) green threads that compute, does not
-//! end it either, unless the program handles SIGURG itself.
+//! with `EINTR`. The P runs other green threads during the wait. Neither a cancellation nor a time-out ends
+//! the wait. SIGURG, by which the runtime [pauses](super::blocking) green threads that compute, does not end
+//! it either, unless the program handles SIGURG itself.
 //!
 //! # Cancellation and time-outs
 //!
@@ -118,18 +118,19 @@
 //! | `lseek` + `read`, file | 279 / 277 | 2 | 293 / 286 | 7 |
 //! | `read`, `/dev/zero` | 114 / 112 | 2 | 122 / 115 | 7 |
 //!
-//! - **A pipe** costs 35 ns more for each call, and 110 ns more on an AMD EPYC: the kernel reads and writes
+//! - **A pipe** costs 35 ns more for each call, and 110 ns more on an AMD EPYC. The kernel reads and writes
 //!   it without waiting by `preadv2` and `pwritev2` alone. All but about 5 ns of this is the kernel's. To ask
 //!   first is dearer: `FIONREAD` and `read`, or `poll` and `read`, took twice as much on that EPYC.
-//! - **A call that waits** makes four more system calls than a socket of [`net`](crate::net): it asks for the
+//! - **A call that waits** makes four more system calls than a socket of [`net`](crate::net). It asks for the
 //!   descriptor's mode, for its time limit and for the id of the process, and arms the registration. A round
-//!   trip over TCP between two green threads took 4.7 to 5.0 us, and with the runtime's sockets 3.9 to 4.3:
-//!   1.14 to 1.26 times as long in twelve pairs of runs, with 1 P and with 2, while other programs ran.
+//!   trip over TCP between two green threads took 4.7 to 5.0 us, and with the runtime's sockets 3.9 to 4.3.
+//!   That is 1.14 to 1.26 times as long, in twelve pairs of runs, with 1 P and with 2, while other programs
+//!   ran.
 //!
 //! # Locks of std
 //!
 //! `Mutex`, `RwLock`, `Condvar`, `Once`, `OnceLock`, `LazyLock` and `Barrier` of std park a green thread that
-//! waits for them, and wake green threads and plain OS threads alike. So many green threads may share one
+//! waits for them. They wake green threads and plain OS threads alike. So many green threads may share one
 //! connection under a `std::sync::Mutex`. The wait resumes on the OS thread where it began, as every caught
 //! call does.
 //!
@@ -149,35 +150,34 @@
 //! # Channels of std
 //!
 //! `std::thread::park` gives its token to an OS thread. `std::sync::mpsc` and `crossbeam-channel` wait by it,
-//! and know a waiter by its OS thread: a sender passes over a receiver that has the sender's own thread id.
-//! So a green thread that waits in `std::thread::park`, or in something built on it, *claims* its OS thread
-//! until it ends: no other green thread comes to that OS thread.
+//! and know a waiter by its OS thread. A sender passes over a receiver that has the sender's own thread id.
+//! So a green thread that waits in `std::thread::park`, or in something built on it, *claims* its OS thread.
+//! Until that green thread ends, no other one comes to that OS thread.
 //!
 //! - **Each such green thread has an OS thread.** A thousand that wait in std's `recv` are a thousand OS
 //!   threads. There is no other bound than [`max_threads`](crate::Builder::max_threads). A wake-up costs what
 //!   it costs between OS threads. [`channel`](crate::channel) and [`sync::mpsc`](crate::sync::mpsc) have
 //!   neither price.
-//! - **Green threads that were bound to that OS thread before return to it**: green threads that wait in a
-//!   caught call there, or for a lock of std's, and in strict mode all that have begun there. A message that
-//!   such a green thread sends passes over the claimer, as if the claimer sent to itself, and the claimer
-//!   **may wait for ever**. So a green thread that first waits for a channel of std's must not depend on one
-//!   that is inside a caught call at that time. Use a channel of this crate there, or start the
-//!   waiter by `std::thread::spawn`, which costs the same.
+//! - **Green threads that were bound to that OS thread before return to it.** These are the green threads
+//!   that wait in a caught call there, or for a lock of std's. In strict mode they are all that have begun
+//!   there. A message that such a green thread sends passes over the claimer, as if the claimer sent to
+//!   itself. The claimer then **may wait for ever**. So a green thread that first waits for a channel of
+//!   std's must not depend on a green thread in a caught call at that time. Use a channel of this crate
+//!   there, or start the waiter by `std::thread::spawn`, which costs the same.
 //! - A plain OS thread on the other side is never passed over, nor is a green thread that has claimed another
 //!   OS thread.
-//! - Between green threads that share an OS thread in this way, an `unpark` wakes all that are parked there;
+//! - Between green threads that share an OS thread in this way, an `unpark` wakes all that are parked there.
 //!   `park` may always return without a cause. A token that one of them takes from another costs 50 ms at
 //!   most.
-//! - [The search for deadlocks](super::deadlock) counts such a wait as a parked green thread, but not beside
-//!   green threads that share the OS thread: each of these waits ends every 50 ms.
+//! - [The search for deadlocks](super::deadlock) counts such a wait as a parked green thread. It does not do
+//!   so beside green threads that share the OS thread, because each of these waits ends every 50 ms.
 //!
-//! Why the second point is not mended: the channel writes down the waiter's OS thread before its first call
-//! that can be caught. A caught call has promised the same OS thread to C. From then on both green
-//! threads have one thread id, which is all that the sender compares, by code in the program itself. The
-//! waiter cannot move, because the token for it goes to that OS thread. The sender cannot move, because C may
-//! keep the address of `errno`. It cannot be held back, because the waiter may wait for it. And the waiter
-//! cannot be made to look again: the `recv` of these channels goes back to `park` until a sender has chosen
-//! it.
+//! Why the second point remains: the channel writes down the waiter's OS thread before its first call that
+//! can be caught. A caught call has promised the same OS thread to C. From then on both green threads have
+//! one thread id, which is all that the sender compares, by code in the program itself. The waiter cannot
+//! move, because the token for it goes to that OS thread. The sender cannot move, because C may keep the
+//! address of `errno`. It cannot be held back, because the waiter may wait for it. And the waiter cannot be
+//! made to look again: the `recv` of these channels goes back to `park` until a sender has chosen it.
 //!
 //! # With thread-locals of its own
 //!
@@ -192,7 +192,7 @@
 //!
 //! # What is not caught
 //!
-//! These block the OS thread of a green thread, which is [rescued](super::blocking): its P runs other green
+//! These block the OS thread of a green thread, which is [rescued](super::blocking). Its P runs other green
 //! threads, and another OS thread is started if none is free. So a call that waits for another green thread
 //! gets what it waits for. No cancellation or time-out ends the call.
 //!
@@ -206,7 +206,7 @@
 //! - Queues of messages and semaphores of the system: `msgrcv`, `msgsnd`, `mq_receive`, `mq_send`, `semop`.
 //! - Signals: `sigwait`, `sigwaitinfo`, `sigtimedwait`, `sigsuspend`, `pause`. The mask that such a caller
 //!   has set is that of its OS thread: the green thread [pins](crate::thread::pin) itself before it sets the
-//!   mask. Or use [`signal`](crate::signal), or a `signalfd`, whose `read` is caught.
+//!   mask. Or use [`signal`](crate::signal), or a `signalfd`: its `read` is caught.
 //! - `waitpid`; `tcdrain`; opening a FIFO; regular files.
 //! - `sendfile`, `splice` (`std::io::copy` uses them), `sendmmsg`, `recvmmsg`; `preadv2` and `pwritev2` with
 //!   flags.
@@ -216,7 +216,7 @@
 //!
 //! Such a child has the memory of its parent, but descriptors of its own: its `close` and `dup2` end no wait
 //! of the parent. A caught call that would wait there blocks the child. A lock of std must not be waited for
-//! there, and nothing of this crate may be called: like every child of `vfork`, it may make system calls, and
+//! there, and nothing of this crate may be called. Like every child of `vfork`, it may make system calls, and
 //! call `exec` or `_exit`.
 //!
 //! # Hazards

@@ -43,9 +43,9 @@
 //! | `io_driver_ready_count` | `net_ready` |
 //! | `io_driver_fd_registered_count`, `.._deregistered_count` | `descriptors`, which is their difference |
 //!
-//! Neither has these: `rescues_computing`, `rescues_blocked` and `rescues`, which name green threads that
-//! kept a P; `hand_offs`; `timer_lateness`, `timers_fired` and `timers_stolen`; `net_wakeups` and
-//! `net_breaks`; `stackless` and `stack_bytes`; `sysmon_wakeups`.
+//! Neither has these figures. `rescues_computing`, `rescues_blocked` and `rescues` name green threads that
+//! kept a P. The others are `hand_offs`; `timer_lateness`, `timers_fired` and `timers_stolen`; `net_wakeups`
+//! and `net_breaks`; `stackless` and `stack_bytes`; `sysmon_wakeups`.
 //!
 //! # What is measured, and what is sampled
 //!
@@ -80,4 +80,4 @@
 //! ```
 //!
 //! The function of [`Builder::on_late_wake`](crate::Builder::on_late_wake) is called for green threads that
-//! waited for a P for longer than a bound: for ten in a second at most.
+//! waited for a P for longer than a bound. It is called for ten in a second at most.

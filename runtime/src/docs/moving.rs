@@ -139,25 +139,26 @@
 //!   [`Runtime`](crate::Runtime) or shutting it down;
 //! - [`channel`](crate::channel): sending to a full channel, receiving from an empty one,
 //!   [`select!`](crate::select) without `default`, iterators, and the operations with a time-out;
-//! - [`sync`](crate::sync): taking a lock that is not free; waiting for a [`Condvar`](crate::sync::Condvar),
+//! - [`sync`](crate::sync): taking a lock that is not free. Waiting for a [`Condvar`](crate::sync::Condvar),
 //!   a [`Barrier`](crate::sync::Barrier), a [`Notify`](crate::sync::Notify), a permit of a
 //!   [`Semaphore`](crate::sync::Semaphore), a value that another thread initializes, a
-//!   [`WaitGroup`](crate::sync::WaitGroup); waiting in [`oneshot`](crate::sync::oneshot),
-//!   [`watch`](crate::sync::watch) and [`broadcast`](crate::sync::broadcast), a borrow of a value that is
+//!   [`WaitGroup`](crate::sync::WaitGroup). Waiting in [`oneshot`](crate::sync::oneshot),
+//!   [`watch`](crate::sync::watch) and [`broadcast`](crate::sync::broadcast), and a borrow of a value that is
 //!   being changed;
 //! - [`net`](crate::net), [`process`](crate::process), [`signal`](crate::signal) and [`io`](mod@crate::io):
-//!   reads, writes, accepts and connects that have to wait; a function that looks up a host name, or waits
-//!   for a child process; [`fs`](crate::fs): a call that waits in line for an OS thread, and
+//!   reads, writes, accepts and connects that have to wait. A function that looks up a host name, or waits
+//!   for a child process;
+//! - [`fs`](crate::fs): a call that waits in line for an OS thread, and
 //!   [`File::lock`](crate::fs::File::lock);
 //! - a call that runs one of these: a closure in [`time::timeout`](crate::time::timeout) or
 //!   [`blocking`](crate::blocking), a destructor.
 //!
 //! No other call moves its caller, even if the caller has lost its P during the call (see
-//! [rescue](super::glossary#rescue)): [`spawn()`](crate::spawn()),
-//! [`Thread::unpark`](crate::thread::Thread::unpark), wakers, `try_*`, sending without waiting, unlocking and
-//! notifying, dropping guards and handles, setting, resetting and stopping timers, cancelling,
-//! [`blocking`](crate::blocking) itself, [`metrics`](crate::metrics), [`dump()`](crate::dump()). The
-//! runtime's tests check each of these calls.
+//! [rescue](super::glossary#rescue)). [`spawn()`](crate::spawn()),
+//! [`Thread::unpark`](crate::thread::Thread::unpark), wakers and `try_*` do not. Nor do sending without
+//! waiting, unlocking, notifying, cancelling, and dropping guards and handles. Nor do setting, resetting and
+//! stopping timers, [`blocking`](crate::blocking) itself, [`metrics`](crate::metrics) and
+//! [`dump()`](crate::dump()). The runtime's tests check each of these calls.
 //!
 //! # What a poll that parks costs
 //!

@@ -112,7 +112,7 @@ impl Builder {
     /// Sets how many green threads run at the same moment: the number of [Ps](crate::docs::glossary#p).
     ///
     /// The default is the number of processors available to the process, at most 4,096, as
-    /// `std::thread::available_parallelism` returns it: a CPU quota of a cgroup counts, rounded down. The
+    /// `std::thread::available_parallelism` returns it. A CPU quota of a cgroup counts, rounded down. The
     /// default [follows](Builder::follow_processors) a change of that number.
     /// [`Handle::set_procs`](crate::Handle::set_procs) changes it later.
     ///
