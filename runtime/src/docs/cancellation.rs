@@ -4,17 +4,13 @@
 //!
 //! # What cancels
 //!
-//! - [`JoinHandle::cancel`](crate::JoinHandle::cancel) cancels one green thread, for ever. So does
-//!   [`AbortHandle::cancel`](crate::thread::AbortHandle::cancel), which can be cloned and sent elsewhere.
-//! - If the caller of a [`scope()`](crate::scope()) is cancelled while it waits, the scope cancels its
-//!   threads.
-//! - The first error in a [`try_scope()`](crate::try_scope()) cancels the other threads of that scope.
-//! - The drop of a [`JoinSet`](crate::thread::JoinSet), and its `cancel_all`, cancel its members.
-//! - The end of a [`Runtime`](crate::Runtime), by `drop` or `shutdown_timeout`, cancels its green threads.
-//! - [`block_on`](crate::block_on) cancels its `main` when it reports a [deadlock](super::deadlock).
-//! - [`time::timeout`](crate::time::timeout) ends its closure when the time is up. Its caller goes on.
-//! - [`Context::run`](crate::context::Context::run) ends its closure when the context is over. Its caller
-//!   goes on.
+#![doc = include_str!("what_cancels.md")]
+//!
+//! An [`AbortHandle`](crate::thread::AbortHandle) can be cloned and sent elsewhere. The others are
+//! [`JoinHandle::cancel`](crate::JoinHandle::cancel), [`scope()`](crate::scope()),
+//! [`try_scope()`](crate::try_scope()), [`JoinSet`](crate::thread::JoinSet), [`Runtime`](crate::Runtime),
+//! [deadlocks](super::deadlock), [`time::timeout`](crate::time::timeout) and
+//! [`Context::run`](crate::context::Context::run).
 //!
 //! A cancelled green thread unwinds from the call in which it waits, or from the next such call, with
 //! [`thread::Cancelled`](crate::thread::Cancelled). Destructors run. No panic message is printed. Code that
