@@ -86,7 +86,8 @@
 //! `waiter.rs`, `semaphore.rs`, `arena.rs` and `blocker.rs` state the protocols and name no system, so loom
 //! can run them. `poller.rs` and `desc.rs` put mio under them. `foreign.rs` (feature `foreign`) waits for
 //! descriptors of code that does not know the netpoller. `sys/` has what each system needs for precise
-//! time-outs. `raw.rs` makes system calls without libc, also for `sched` and `runtime`.
+//! time-outs, and the events that Windows does not report. `raw.rs` makes system calls without libc, also
+//! for `sched` and `runtime`.
 
 #![deny(unsafe_code)]
 // The models need only the protocols. Functions that only the poller calls are unused there.
