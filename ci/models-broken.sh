@@ -61,9 +61,13 @@ fi
 
 jobs=$(mktemp)
 trap 'rm -f "$jobs"' EXIT
-for package in timers netpoll sched runtime; do
-    # In the runtime only the channels have models.
-    program=$(models "${package/runtime/runtime-models}")
+for package in timers netpoll sched runtime runtime/interpose; do
+    # In the runtime only the channels have models. Those of `interpose` are a crate of their own, too.
+    case $package in
+        runtime) program=$(models runtime-models) ;;
+        runtime/interpose) program=$(models interpose-models) ;;
+        *) program=$(models "$package") ;;
+    esac
     grep -roE 'broken!\("[a-z_]+"\)' --include='*.rs' "$package/src" | tr '"' ' ' | sed 's/:broken!(//; s/)$//' |
         while read -r file name; do echo "$name $file $program"; done
 done | sort -u -k1,1 >"$jobs"

@@ -8,7 +8,6 @@
 //! runtime's own locks are those of `parking_lot`, too: a wait for one is always the kernel's.
 
 use std::ffi::{c_int, c_long};
-use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::Duration;
 
 use libc::timespec;
@@ -18,6 +17,7 @@ use timers::clock;
 
 use super::poll::{duration, timespec_of};
 use super::raw::{call, syscall6};
+use super::sync::atomic::{AtomicU32, Ordering, fence};
 use super::{error, finish, is_cancelled};
 
 const WAIT: c_int = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG;

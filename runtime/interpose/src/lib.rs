@@ -24,6 +24,7 @@
 //! - `futex.rs`: `futex`, by which std's locks wait. (`syscall`, which makes it, is in `syscall.rs` of
 //!   `monochrome`.)
 //! - `host.rs`: what the hooks ask of `monochrome`.
+//! - `sync.rs`: atomics, or loom's in a model; `models.rs`: the root of the crate of the models.
 //! - `threads.rs` and `threads/`: threads of pthread that are green threads.
 //! - `read.rs`, `write.rs`, `accept.rs`, `connect.rs`, `poll.rs`, `sleep.rs`, `names.rs`, `close.rs`: the
 //!   hooks. `checked.rs`: those that C calls with the size of its buffer.
@@ -55,6 +56,7 @@ mod process;
 mod raw;
 pub mod read;
 pub mod sleep;
+mod sync;
 pub mod threads;
 mod wait;
 pub mod write;

@@ -63,3 +63,9 @@ unsafe fn until(clock: clockid_t, time: *const timespec) -> Option<u64> {
     let time = duration(unsafe { &*time });
     time.map(|time| clock::after(time.saturating_sub(sleep::now(clock as c_int))))
 }
+
+/// Returns the stand-in of glibc's function `name` in models.
+#[cfg(all(test, loom))]
+pub(crate) fn modelled(name: &str) -> Option<*const ()> {
+    mutex::models::glibc(name)
+}

@@ -21,7 +21,6 @@
 //! - *The words outlive their use.* A thread uses them while it is among the users only.
 
 use std::ffi::{c_int, c_uint};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 
 use libc::{pthread_barrier_t, pthread_barrierattr_t};
 use timers::clock;
@@ -29,6 +28,7 @@ use timers::clock;
 use super::super::real;
 use super::are_ours;
 use crate::futex;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 
 real! {
     pthread_barrier_init: unsafe extern "C" fn(
@@ -52,6 +52,7 @@ struct Words {
     users: AtomicU32,
 }
 
+#[cfg(not(loom))]
 const _: () = assert!(size_of::<Words>() <= size_of::<pthread_barrier_t>());
 
 /// A thread waits in `pthread_barrier_destroy`.

@@ -25,7 +25,6 @@ use std::collections::btree_map::Entry;
 use std::ffi::c_int;
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::thread::Builder;
 
 use sched::starting;
@@ -33,15 +32,17 @@ use sched::sync::Mutex;
 use timers::clock;
 
 use crate::futex;
+use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
+use crate::sync::statics;
 
-/// The green threads that wait for a semaphore, or are about to.
-static LISTENERS: AtomicUsize = AtomicUsize::new(0);
-
-/// How often the bell was rung.
-static RINGS: AtomicU32 = AtomicU32::new(0);
-
-/// The number of waiters by the address of the value that they wait for.
-static NOTES: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
+statics! {
+    /// The green threads that wait for a semaphore, or are about to.
+    static LISTENERS: AtomicUsize = AtomicUsize::new(0);
+    /// How often the bell was rung.
+    static RINGS: AtomicU32 = AtomicU32::new(0);
+    /// The number of waiters by the address of the value that they wait for.
+    static NOTES: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
+}
 
 /// Returns `true` if a green thread may wait for a semaphore.
 #[inline]
@@ -97,13 +98,15 @@ impl Drop for Listener {
 /// Returns `true` if the thread of the bell runs. The first call starts it.
 fn has_thread() -> bool {
     static STARTED: OnceLock<bool> = OnceLock::new();
-    *STARTED.get_or_init(|| starting::start(Builder::new().name("semaphores".into()), answer).is_ok())
+    *STARTED.get_or_init(|| {
+        starting::start(Builder::new().name("semaphores".into()), || answer(|| false)).is_ok()
+    })
 }
 
-/// *Runs on: the thread of the bell.*
-fn answer() {
+/// Answers rings until `is_over`, which is never so outside of models. *Runs on: the thread of the bell.*
+fn answer(is_over: impl Fn() -> bool) {
     let mut raised = Vec::new();
-    loop {
+    while !is_over() {
         let rings = RINGS.load(SeqCst);
         find_raised(&mut raised);
         for (address, value) in raised.drain(..) {

@@ -24,7 +24,6 @@
 //! - *The bytes outlive their use.* A waiter uses them while it is counted only.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 use libc::{clockid_t, pthread_cond_t, pthread_mutex_t, timespec};
 use timers::clock;
@@ -33,6 +32,7 @@ use super::super::real;
 use super::{are_ours, mutex, until};
 use crate::cancellation_point;
 use crate::futex::{self, Wait};
+use crate::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 type One = unsafe extern "C-unwind" fn(*mut pthread_cond_t) -> c_int;
 

@@ -25,7 +25,6 @@
 //! whole.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 
 use libc::{clockid_t, pthread_mutex_t, timespec};
 use sched::foreign;
@@ -34,6 +33,11 @@ use timers::clock;
 use super::super::real;
 use super::{are_ours, until};
 use crate::futex::{self, Wait};
+use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
+use crate::sync::{broken, statics};
+
+#[cfg(all(test, loom))]
+pub(super) mod models;
 
 type Lock = unsafe extern "C" fn(*mut pthread_mutex_t) -> c_int;
 
@@ -63,8 +67,10 @@ const PLAIN_KINDS: u32 = 3;
 const NOT_ELIDED: u32 = 512;
 const ERROR_CHECKING: u32 = 2;
 
-/// The green threads that wait for a mutex, or are about to.
-static WAITERS: AtomicUsize = AtomicUsize::new(0);
+statics! {
+    /// The green threads that wait for a mutex, or are about to.
+    static WAITERS: AtomicUsize = AtomicUsize::new(0);
+}
 
 /// libc's `pthread_mutex_lock`.
 ///
@@ -112,10 +118,15 @@ pub unsafe extern "C" fn clock_lock(
 /// # Safety
 /// As libc's.
 pub unsafe extern "C" fn unlock(mutex: *mut pthread_mutex_t) -> c_int {
+    let looks_early = broken!("mutex_looks_before_the_unlock") && WAITERS.load(SeqCst) == 0;
     // SAFETY: the caller's mutex.
     let result = unsafe { pthread_mutex_unlock()(mutex) };
+    if broken!("mutex_looks_at_the_freed") {
+        // SAFETY: none; the mutex may be gone.
+        unsafe { (*mutex.cast::<Words>()).kind.load(SeqCst) };
+    }
     // SeqCst: the partner is the count in `lock_or`; see the file's head.
-    if WAITERS.load(SeqCst) > 0 {
+    if !looks_early && WAITERS.load(SeqCst) > 0 {
         // `lock` is the first word.
         futex::wake_green(mutex.expose_provenance(), 1);
     }
@@ -170,7 +181,8 @@ unsafe fn wait_for(mutex: *mut pthread_mutex_t, words: &Words, until: u64) -> Op
             result => return Some(result),
         }
         let seen = words.lock.load(SeqCst);
-        if seen != 0 && futex::park_while(&words.lock, seen, until)? == Wait::TimedOut {
+        let waits = seen != 0 || broken!("mutex_waits_while_it_is_free");
+        if waits && futex::park_while(&words.lock, seen, until)? == Wait::TimedOut {
             return Some(libc::ETIMEDOUT);
         }
     }

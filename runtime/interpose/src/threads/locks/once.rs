@@ -14,13 +14,13 @@
 //! does.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 use libc::pthread_once_t;
 use timers::clock;
 
 use super::super::real;
 use super::are_ours;
+use crate::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use crate::{futex, process};
 
 type First = unsafe extern "C-unwind" fn();

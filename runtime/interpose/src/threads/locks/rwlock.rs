@@ -22,7 +22,6 @@
 //! that processes share are glibc's, too.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 
 use libc::{clockid_t, pthread_rwlock_t, timespec};
 use sched::foreign;
@@ -32,6 +31,8 @@ use super::super::real;
 use super::mutex::own_number;
 use super::{are_ours, until};
 use crate::futex::{self, Wait};
+use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
+use crate::sync::statics;
 
 type Lock = unsafe extern "C" fn(*mut pthread_rwlock_t) -> c_int;
 type TimedLock = unsafe extern "C" fn(*mut pthread_rwlock_t, *const timespec) -> c_int;
@@ -49,6 +50,20 @@ real! {
     pthread_rwlock_unlock: Lock;
 }
 
+/// Words of 0: in a model they are no constants.
+macro_rules! new_words {
+    () => {{
+        #[cfg(loom)]
+        {
+            [(); KINDS].map(|()| AtomicU32::new(0))
+        }
+        #[cfg(not(loom))]
+        {
+            [const { AtomicU32::new(0) }; KINDS]
+        }
+    }};
+}
+
 /// The words of a read-write lock that matter here.
 #[repr(C)]
 struct Words {
@@ -63,11 +78,15 @@ struct Words {
 /// glibc's name of a lock that prefers writers.
 const PREFERS_WRITERS: u32 = 2;
 
-/// The green threads that wait for a read-write lock, or are about to.
-static WAITERS: AtomicUsize = AtomicUsize::new(0);
+/// The number of words below. One in models: locks meet in it.
+const KINDS: usize = if cfg!(loom) { 1 } else { 64 };
 
-/// The words for which they wait.
-static UNLOCKS: [AtomicU32; 64] = [const { AtomicU32::new(0) }; 64];
+statics! {
+    /// The green threads that wait for a read-write lock, or are about to.
+    static WAITERS: AtomicUsize = AtomicUsize::new(0);
+    /// The words for which they wait.
+    static UNLOCKS: [AtomicU32; KINDS] = new_words!();
+}
 
 /// Returns the word for a lock.
 fn unlocks_of(lock: *mut pthread_rwlock_t) -> &'static AtomicU32 {

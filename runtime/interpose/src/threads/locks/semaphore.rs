@@ -30,7 +30,6 @@
 
 use std::ffi::c_int;
 use std::ptr;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 
 use libc::{clockid_t, sem_t, timespec};
 use netpoll::raw::fail;
@@ -44,6 +43,7 @@ use super::{are_ours, until};
 use crate::futex::{self, Wait};
 use crate::poll::duration;
 use crate::raw::call;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use crate::{cancellation_point, error, is_cancelled};
 
 real! {

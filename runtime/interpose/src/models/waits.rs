@@ -1,0 +1,204 @@
+//! Waits for a word: those of green threads in a table, and those of OS threads in the kernel. Both have one
+//! list here, whose lock does for either. That the table does so is shown by the models of `sched`
+//! (`wait/futex.rs`).
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_long};
+use std::ptr;
+use std::sync::Arc;
+
+use loom::sync::{Condvar, Mutex};
+
+use super::atomic::{AtomicU32, Ordering};
+use crate::clock;
+
+/// What a thread of a model stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A green thread of pthread.
+    Green,
+    /// A plain OS thread.
+    Os,
+    /// A signal handler, on a plain OS thread.
+    Handler,
+}
+
+loom::thread_local! {
+    static KIND: Cell<Kind> = Cell::new(Kind::Green);
+}
+
+/// Says what the calling thread stands for: a green thread if nothing says otherwise.
+pub(crate) fn be(kind: Kind) {
+    KIND.with(|it| it.set(kind));
+}
+
+fn kind() -> Kind {
+    KIND.with(Cell::get)
+}
+
+pub(crate) fn is_thread_of_its_own() -> bool {
+    kind() == Kind::Green
+}
+
+pub(crate) fn is_cancelled() -> bool {
+    false
+}
+
+pub(crate) fn is_interrupted() -> bool {
+    false
+}
+
+struct Waiter {
+    address: usize,
+    is_green: bool,
+    woken: Condvar,
+}
+
+struct Waits(Mutex<Vec<Arc<Waiter>>>);
+
+loom::lazy_static! {
+    static ref WAITS: Waits = Waits(Mutex::new(Vec::new()));
+}
+
+/// How a wait for a word ended, or who waits instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WordWait {
+    Woken,
+    TimedOut,
+    Changed,
+    System,
+}
+
+/// Waits as the caller asks, as a green thread or in the kernel.
+fn wait_as(is_green: bool, word: &AtomicU32, expected: u32, until: u64) -> WordWait {
+    let mut list = WAITS.0.lock().unwrap();
+    // Relaxed: the lock orders this load and the waker's earlier store.
+    if word.load(Ordering::Relaxed) != expected {
+        return WordWait::Changed;
+    }
+    let address = word.as_ptr().expose_provenance();
+    let own = Arc::new(Waiter { address, is_green, woken: Condvar::new() });
+    let is_own = |other: &Arc<Waiter>| Arc::ptr_eq(other, &own);
+    list.push(own.clone());
+    if until <= clock::NOW {
+        drop(list);
+        list = WAITS.0.lock().unwrap();
+        let at = list.iter().position(is_own);
+        return at.map_or(WordWait::Woken, |at| {
+            list.remove(at);
+            WordWait::TimedOut
+        });
+    }
+    while list.iter().any(is_own) {
+        list = own.woken.wait(list).unwrap();
+    }
+    WordWait::Woken
+}
+
+/// Wakes up to `most` waiters of a kind. Returns how many.
+fn wake_those(is_green: bool, address: usize, most: usize) -> usize {
+    let mut list = WAITS.0.lock().unwrap();
+    let mut woken = 0;
+    while woken < most
+        && let Some(at) = list.iter().position(|it| it.address == address && it.is_green == is_green)
+    {
+        list.remove(at).woken.notify_one();
+        woken += 1;
+    }
+    woken
+}
+
+pub(crate) fn wait(word: &AtomicU32, expected: u32, until: u64) -> WordWait {
+    if kind() == Kind::Green { wait_as(true, word, expected, until) } else { WordWait::System }
+}
+
+pub(crate) fn wait_or_cancel(word: &AtomicU32, expected: u32, until: u64) -> WordWait {
+    wait(word, expected, until)
+}
+
+pub(crate) fn wake(address: usize, most: usize, system: impl FnOnce(usize) -> isize) -> isize {
+    // In the runtime a handler may have interrupted a thread that has the lock.
+    assert_ne!(kind(), Kind::Handler, "a signal handler uses the table");
+    match wake_those(true, address, most) {
+        woken if woken == most => woken as isize,
+        woken => woken as isize + system(most - woken).max(0),
+    }
+}
+
+/// The mask of signals of an OS thread that runs green threads.
+pub(crate) fn base() -> u64 {
+    0
+}
+
+/// An argument of a system call.
+pub(crate) trait Argument {
+    fn word(self) -> usize;
+}
+
+macro_rules! arguments {
+    ($($type:ty),*) => {$(
+        impl Argument for $type {
+            fn word(self) -> usize {
+                self as usize
+            }
+        }
+    )*};
+}
+arguments!(i32, u32, usize);
+
+impl<T> Argument for *const T {
+    fn word(self) -> usize {
+        self.expose_provenance()
+    }
+}
+
+impl<T> Argument for *mut T {
+    fn word(self) -> usize {
+        self.expose_provenance()
+    }
+}
+
+macro_rules! call {
+    ($number:expr $(, $argument:expr)*) => {
+        $crate::models::waits::system($number, &[$($crate::models::waits::Argument::word($argument)),*])
+    };
+}
+pub(crate) use call;
+
+/// A system call: a wait in the kernel, a wake-up there, or a look at the mask of signals.
+///
+/// # Safety
+/// The arguments are those of the call, with pointers to atomics of `atomic.rs`.
+pub(crate) unsafe fn system(number: c_long, arguments: &[usize]) -> isize {
+    const WAIT: c_int = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    const WAKE: c_int = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    match (number, arguments) {
+        (libc::SYS_futex, &[word, operation, expected, time]) if operation as c_int == WAIT => {
+            let until = if time == 0 { clock::NEVER } else { clock::NOW };
+            // SAFETY: this contract.
+            let word = unsafe { AtomicU32::from_ptr(ptr::with_exposed_provenance_mut(word)) };
+            match wait_as(false, word, expected as u32, until) {
+                WordWait::TimedOut => crate::error(libc::ETIMEDOUT),
+                WordWait::Changed => crate::error(libc::EAGAIN),
+                _ => 0,
+            }
+        }
+        (libc::SYS_futex, &[address, operation, most]) if operation as c_int == WAKE => {
+            wake_those(false, address, most) as isize
+        }
+        (libc::SYS_rt_sigprocmask, &[_, _, mask, _]) => {
+            // SAFETY: this contract.
+            unsafe { *ptr::with_exposed_provenance_mut(mask) = u64::from(kind() == Kind::Handler) };
+            0
+        }
+        _ => panic!("no model makes the call {number} {arguments:?}"),
+    }
+}
+
+pub(crate) unsafe fn syscall6(_number: c_long, _arguments: [usize; 6]) -> isize {
+    unreachable!("no model makes this call")
+}
+
+pub(crate) fn fail(_error: isize) -> isize {
+    -1
+}
