@@ -33,6 +33,10 @@ use super::{are_ours, mutex, until};
 use crate::cancellation_point;
 use crate::futex::{self, Wait};
 use crate::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use crate::sync::broken;
+
+#[cfg(all(test, loom))]
+mod models;
 
 type One = unsafe extern "C-unwind" fn(*mut pthread_cond_t) -> c_int;
 
@@ -146,9 +150,14 @@ pub unsafe extern "C-unwind" fn broadcast(condition: *mut pthread_cond_t) -> c_i
 }
 
 fn wake(words: &Words, most: c_int) -> c_int {
-    words.signals.fetch_add(1, SeqCst);
+    if !broken!("condition_wakes_before_the_number") {
+        words.signals.fetch_add(1, SeqCst);
+    }
     if words.waiters.load(SeqCst) >= WAITER {
         futex::wake_at(words.signals.as_ptr().expose_provenance(), most);
+    }
+    if broken!("condition_wakes_before_the_number") {
+        words.signals.fetch_add(1, SeqCst);
     }
     0
 }
@@ -164,7 +173,7 @@ pub unsafe extern "C-unwind" fn destroy(condition: *mut pthread_cond_t) -> c_int
         return unsafe { pthread_cond_destroy()(condition) };
     };
     let mut waiters = words.waiters.fetch_or(DESTROYED, SeqCst) | DESTROYED;
-    while waiters >= WAITER {
+    while waiters >= WAITER && !broken!("condition_goes_under_its_waiters") {
         futex::wait_while(&words.waiters, waiters, clock::NEVER);
         waiters = words.waiters.load(SeqCst);
     }
@@ -192,16 +201,27 @@ unsafe fn wait_for(
 /// The caller has the mutex.
 unsafe fn wait_until(words: &Words, mutex: *mut pthread_mutex_t, until: u64) -> c_int {
     cancellation_point();
-    words.waiters.fetch_add(WAITER, SeqCst);
-    let seen = words.signals.load(SeqCst);
+    if !broken!("condition_waiter_counts_late") {
+        words.waiters.fetch_add(WAITER, SeqCst);
+    }
+    let mut seen = words.signals.load(SeqCst);
     // SAFETY: this contract.
     let unlocked = unsafe { mutex::unlock(mutex) };
+    if broken!("condition_waiter_counts_late") {
+        words.waiters.fetch_add(WAITER, SeqCst);
+    }
+    if broken!("condition_reads_after_the_unlock") {
+        seen = words.signals.load(SeqCst);
+    }
     let waited =
         if unlocked == 0 { futex::wait_while_or_cancel(&words.signals, seen, until) } else { Wait::Over };
     let address = &raw const words.waiters;
     if words.waiters.fetch_sub(WAITER, SeqCst) & !(SHARED | MONOTONIC) == WAITER | DESTROYED {
         // The destroyer may have seen the count, and freed the bytes: only the address is used.
         futex::wake_at(address.expose_provenance(), c_int::MAX);
+    }
+    if broken!("condition_is_used_uncounted") {
+        words.signals.load(SeqCst);
     }
     if unlocked != 0 {
         return unlocked;

@@ -61,7 +61,7 @@ unsafe extern "C" fn unlock_word(mutex: *mut pthread_mutex_t) -> c_int {
 #[derive(Default)]
 pub(in super::super) struct Modelled {
     words: Words,
-    guarded: Guarded,
+    pub(in super::super) guarded: Guarded,
 }
 
 impl Default for Words {
