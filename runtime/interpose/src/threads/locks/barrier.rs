@@ -29,6 +29,10 @@ use super::super::real;
 use super::are_ours;
 use crate::futex;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+use crate::sync::broken;
+
+#[cfg(all(test, loom))]
+mod models;
 
 real! {
     pthread_barrier_init: unsafe extern "C" fn(
@@ -105,6 +109,9 @@ pub unsafe extern "C" fn wait_barrier(barrier: *mut pthread_barrier_t) -> c_int 
         // The destroyer may have seen that, and freed the bytes: only the address is used.
         futex::wake_at(address, c_int::MAX);
     }
+    if broken!("barrier_is_used_uncounted") {
+        words.users.load(SeqCst);
+    }
     if is_last { libc::PTHREAD_BARRIER_SERIAL_THREAD } else { 0 }
 }
 
@@ -119,7 +126,7 @@ pub unsafe extern "C" fn destroy_barrier(barrier: *mut pthread_barrier_t) -> c_i
         return unsafe { pthread_barrier_destroy()(barrier) };
     };
     let mut users = words.users.fetch_or(DESTROYED, SeqCst) | DESTROYED;
-    while users != DESTROYED {
+    while users != DESTROYED && !broken!("barrier_goes_under_its_users") {
         futex::wait_while(&words.users, users, clock::NEVER);
         users = words.users.load(SeqCst);
     }
@@ -135,11 +142,19 @@ impl Words {
             Some(if arrivals + 1 == count { join(0, round.wrapping_add(1)) } else { word + 1 })
         };
         let before = self.arrivals.fetch_update(SeqCst, SeqCst, next);
-        let (arrivals, round) = split(before.unwrap_or_else(|word| word));
+        let (arrivals, mut round) = split(before.unwrap_or_else(|word| word));
         if arrivals + 1 == count {
-            self.opened.fetch_add(1, SeqCst);
+            if !broken!("barrier_wakes_before_it_opens") {
+                self.opened.fetch_add(1, SeqCst);
+            }
             futex::wake_at(self.opened.as_ptr().expose_provenance(), c_int::MAX);
+            if broken!("barrier_wakes_before_it_opens") {
+                self.opened.fetch_add(1, SeqCst);
+            }
             return true;
+        }
+        if broken!("barrier_reads_the_round_late") {
+            round = self.opened.load(SeqCst);
         }
         loop {
             let opened = self.opened.load(SeqCst);
