@@ -32,6 +32,18 @@ pub(crate) fn be(kind: Kind) {
     KIND.with(|it| it.set(kind));
 }
 
+loom::thread_local! {
+    static NUMBER: u32 = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Only whether two numbers are equal matters.
+static NEXT_NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
+
+/// Returns a number of the calling thread.
+pub(crate) fn own_number() -> u32 {
+    NUMBER.with(|number| *number)
+}
+
 fn kind() -> Kind {
     KIND.with(Cell::get)
 }

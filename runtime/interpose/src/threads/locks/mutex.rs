@@ -190,6 +190,7 @@ unsafe fn wait_for(mutex: *mut pthread_mutex_t, words: &Words, until: u64) -> Op
 
 /// Returns the number by which glibc names the caller as the owner of a lock: a mutex that the caller takes
 /// has it.
+#[cfg(not(loom))]
 #[cold]
 pub(super) fn own_number() -> u32 {
     let mut own = libc::PTHREAD_MUTEX_INITIALIZER;
@@ -201,3 +202,6 @@ pub(super) fn own_number() -> u32 {
         number
     }
 }
+
+#[cfg(loom)]
+pub(super) use crate::models::waits::own_number;

@@ -32,7 +32,10 @@ use super::mutex::own_number;
 use super::{are_ours, until};
 use crate::futex::{self, Wait};
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
-use crate::sync::statics;
+use crate::sync::{broken, statics};
+
+#[cfg(all(test, loom))]
+pub(super) mod models;
 
 type Lock = unsafe extern "C" fn(*mut pthread_rwlock_t) -> c_int;
 type TimedLock = unsafe extern "C" fn(*mut pthread_rwlock_t, *const timespec) -> c_int;
@@ -55,11 +58,11 @@ macro_rules! new_words {
     () => {{
         #[cfg(loom)]
         {
-            [(); KINDS].map(|()| AtomicU32::new(0))
+            [(); REMAINDERS].map(|()| AtomicU32::new(0))
         }
         #[cfg(not(loom))]
         {
-            [const { AtomicU32::new(0) }; KINDS]
+            [const { AtomicU32::new(0) }; REMAINDERS]
         }
     }};
 }
@@ -79,13 +82,13 @@ struct Words {
 const PREFERS_WRITERS: u32 = 2;
 
 /// The number of words below. One in models: locks meet in it.
-const KINDS: usize = if cfg!(loom) { 1 } else { 64 };
+const REMAINDERS: usize = if cfg!(loom) { 1 } else { 64 };
 
 statics! {
     /// The green threads that wait for a read-write lock, or are about to.
     static WAITERS: AtomicUsize = AtomicUsize::new(0);
     /// The words for which they wait.
-    static UNLOCKS: [AtomicU32; KINDS] = new_words!();
+    static UNLOCKS: [AtomicU32; REMAINDERS] = new_words!();
 }
 
 /// Returns the word for a lock.
@@ -176,13 +179,24 @@ pub unsafe extern "C" fn clock_write(
 /// # Safety
 /// As libc's.
 pub unsafe extern "C" fn unlock_rwlock(lock: *mut pthread_rwlock_t) -> c_int {
+    if broken!("rwlock_rises_before_the_unlock") {
+        unlocks_of(lock).fetch_add(1, SeqCst);
+    }
+    let looks_early = broken!("rwlock_looks_before_the_unlock") && WAITERS.load(SeqCst) == 0;
     // SAFETY: the caller's lock.
     let result = unsafe { pthread_rwlock_unlock()(lock) };
+    if broken!("rwlock_looks_at_the_freed") {
+        // SAFETY: none; the lock may be gone.
+        unsafe { (*lock.cast::<Words>()).shared.load(SeqCst) };
+    }
     // SeqCst, both: the partner is `lock_or`; see the file's head. The lock may be gone: its address counts.
-    if WAITERS.load(SeqCst) > 0 {
+    if !looks_early && WAITERS.load(SeqCst) > 0 {
         let unlocks = unlocks_of(lock);
-        unlocks.fetch_add(1, SeqCst);
-        futex::wake_green(unlocks.as_ptr().expose_provenance(), usize::MAX);
+        if !broken!("rwlock_rises_before_the_unlock") {
+            unlocks.fetch_add(1, SeqCst);
+        }
+        let most = if broken!("rwlock_wakes_one") { 1 } else { usize::MAX };
+        futex::wake_green(unlocks.as_ptr().expose_provenance(), most);
     }
     result
 }
@@ -229,11 +243,14 @@ unsafe fn lock_or(
 unsafe fn wait_for(lock: *mut pthread_rwlock_t, attempt: Lock, until: u64) -> Option<c_int> {
     let unlocks = unlocks_of(lock);
     loop {
-        let seen = unlocks.load(SeqCst);
+        let mut seen = unlocks.load(SeqCst);
         // SAFETY: this contract.
         match unsafe { attempt(lock) } {
             libc::EBUSY => {}
             result => return Some(result),
+        }
+        if broken!("rwlock_reads_after_the_try") {
+            seen = unlocks.load(SeqCst);
         }
         if futex::park_while(unlocks, seen, until)? == Wait::TimedOut {
             return Some(libc::ETIMEDOUT);
