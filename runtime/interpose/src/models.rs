@@ -28,6 +28,12 @@ mod sync;
 #[rustfmt::skip]
 mod threads {
     pub mod locks;
+    pub(crate) mod record;
+
+    mod signals {
+        #[derive(Default)]
+        pub(super) struct Signals;
+    }
 
     /// Declares functions that return glibc's functions: here their stand-ins.
     macro_rules! real {
@@ -104,6 +110,8 @@ mod raw {
     pub(crate) use crate::models::waits::{call, fail, syscall6};
 }
 
+use models::waits::GHandle;
+
 mod foreign {
     pub(crate) use crate::models::waits::is_thread_of_its_own;
 }
@@ -131,8 +139,12 @@ fn finish(result: isize) -> isize {
     result
 }
 
-fn cancellation_point() {}
+fn cancellation_point() {
+    if is_cancelled() {
+        threads::record::models::unwind();
+    }
+}
 
 fn is_cancelled() -> bool {
-    models::waits::is_cancelled()
+    threads::record::models::is_cancelled()
 }

@@ -7,6 +7,19 @@ pub(crate) use std::sync::atomic;
 #[cfg(loom)]
 pub(crate) use crate::models::{atomic, lock::Mutex};
 
+/// Declares a thread-local whose first value is a constant.
+#[cfg(not(loom))]
+macro_rules! thread_static {
+    ($($thread_local:tt)*) => { std::thread_local! { $($thread_local)* } };
+}
+#[cfg(loom)]
+macro_rules! thread_static {
+    ($(#[$attribute:meta])* static $name:ident: $type:ty = const $value:block;) => {
+        loom::thread_local! { $(#[$attribute])* static $name: $type = $value; }
+    };
+}
+pub(crate) use thread_static;
+
 /// Declares statics that are made anew for each run of a model.
 #[cfg(not(loom))]
 macro_rules! statics {

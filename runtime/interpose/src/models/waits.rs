@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use loom::sync::{Condvar, Mutex};
 
-use super::atomic::{AtomicU32, Ordering};
+use super::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::clock;
 
 /// What a thread of a model stands for.
@@ -52,17 +52,43 @@ pub(crate) fn is_thread_of_its_own() -> bool {
     kind() == Kind::Green
 }
 
-pub(crate) fn is_cancelled() -> bool {
-    false
+/// A green thread, as the scheduler knows it.
+#[derive(Clone, Debug)]
+pub(crate) struct GHandle(Arc<AtomicBool>);
+
+loom::thread_local! {
+    static CURRENT: GHandle = GHandle(Arc::new(AtomicBool::new(false)));
+}
+
+impl GHandle {
+    /// Returns the handle of the calling thread.
+    pub(crate) fn current() -> GHandle {
+        CURRENT.with(GHandle::clone)
+    }
+
+    /// Cancels the thread: ends its wait, if a cancellation may, and each such wait after it.
+    pub(crate) fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+        let mut list = WAITS.0.lock().unwrap();
+        let is_its = |it: &Arc<Waiter>| it.cancelled.as_ref().is_some_and(|of| Arc::ptr_eq(of, &self.0));
+        if let Some(at) = list.iter().position(is_its) {
+            list.remove(at).woken.notify_one();
+        }
+    }
+
+    pub(crate) fn rename(&self, _name: &str) {}
 }
 
 pub(crate) fn is_interrupted() -> bool {
-    false
+    // Relaxed: the caller has a fence.
+    GHandle::current().0.load(Ordering::Relaxed)
 }
 
 struct Waiter {
     address: usize,
     is_green: bool,
+    /// Set where a cancellation ends the wait.
+    cancelled: Option<Arc<AtomicBool>>,
     woken: Condvar,
 }
 
@@ -82,14 +108,24 @@ pub(crate) enum WordWait {
 }
 
 /// Waits as the caller asks, as a green thread or in the kernel.
-fn wait_as(is_green: bool, word: &AtomicU32, expected: u32, until: u64) -> WordWait {
+fn wait_as(
+    is_green: bool,
+    cancelled: Option<Arc<AtomicBool>>,
+    word: &AtomicU32,
+    expected: u32,
+    until: u64,
+) -> WordWait {
     let mut list = WAITS.0.lock().unwrap();
     // Relaxed: the lock orders this load and the waker's earlier store.
     if word.load(Ordering::Relaxed) != expected {
         return WordWait::Changed;
     }
+    // Relaxed: the lock orders this load and the canceller's store before it takes waiters out.
+    if cancelled.as_ref().is_some_and(|of| of.load(Ordering::Relaxed)) {
+        return WordWait::Woken;
+    }
     let address = word.as_ptr().expose_provenance();
-    let own = Arc::new(Waiter { address, is_green, woken: Condvar::new() });
+    let own = Arc::new(Waiter { address, is_green, cancelled, woken: Condvar::new() });
     let is_own = |other: &Arc<Waiter>| Arc::ptr_eq(other, &own);
     list.push(own.clone());
     if until <= clock::NOW {
@@ -121,11 +157,12 @@ fn wake_those(is_green: bool, address: usize, most: usize) -> usize {
 }
 
 pub(crate) fn wait(word: &AtomicU32, expected: u32, until: u64) -> WordWait {
-    if kind() == Kind::Green { wait_as(true, word, expected, until) } else { WordWait::System }
+    if kind() == Kind::Green { wait_as(true, None, word, expected, until) } else { WordWait::System }
 }
 
 pub(crate) fn wait_or_cancel(word: &AtomicU32, expected: u32, until: u64) -> WordWait {
-    wait(word, expected, until)
+    let cancelled = || Some(GHandle::current().0);
+    if kind() == Kind::Green { wait_as(true, cancelled(), word, expected, until) } else { WordWait::System }
 }
 
 pub(crate) fn wake(address: usize, most: usize, system: impl FnOnce(usize) -> isize) -> isize {
@@ -189,7 +226,7 @@ pub(crate) unsafe fn system(number: c_long, arguments: &[usize]) -> isize {
             let until = if time == 0 { clock::NEVER } else { clock::NOW };
             // SAFETY: this contract.
             let word = unsafe { AtomicU32::from_ptr(ptr::with_exposed_provenance_mut(word)) };
-            match wait_as(false, word, expected as u32, until) {
+            match wait_as(false, None, word, expected as u32, until) {
                 WordWait::TimedOut => crate::error(libc::ETIMEDOUT),
                 WordWait::Changed => crate::error(libc::EAGAIN),
                 _ => 0,

@@ -67,5 +67,7 @@ unsafe fn until(clock: clockid_t, time: *const timespec) -> Option<u64> {
 /// Returns the stand-in of glibc's function `name` in models.
 #[cfg(all(test, loom))]
 pub(crate) fn modelled(name: &str) -> Option<*const ()> {
-    mutex::models::glibc(name).or_else(|| rwlock::models::glibc(name))
+    mutex::models::glibc(name)
+        .or_else(|| rwlock::models::glibc(name))
+        .or_else(|| semaphore::models::glibc(name))
 }

@@ -22,16 +22,20 @@ use std::ffi::{c_int, c_void};
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::OnceLock;
-use std::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
-};
 
 use libc::pthread_t;
 use sched::GHandle;
 use sched::sync::Mutex;
 
 use super::signals::Signals;
+use crate::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+};
+use crate::sync::thread_static;
 use crate::{futex, is_cancelled};
+
+#[cfg(all(test, loom))]
+pub(crate) mod models;
 
 /// Begins each record. No address: it is not canonical.
 const MARK: usize = 0x6772_6565_6e74_6872;
@@ -59,7 +63,7 @@ const BEGUN: u8 = 8;
 /// The bytes of a name, with the zero at its end, as the kernel has it.
 pub(super) const NAME: usize = 16;
 
-thread_local! {
+thread_static! {
     /// The record of the green thread with these thread-locals; null on OS threads and in other closures.
     static OWN: Cell<*const Record> = const { Cell::new(ptr::null()) };
 }
@@ -68,7 +72,7 @@ thread_local! {
 /// each call.
 #[inline(never)]
 pub(super) fn set_own(record: *const Record) {
-    OWN.set(record);
+    OWN.with(|own| own.set(record));
 }
 
 /// Returns the record of the calling thread, if that is a green thread of pthread.
@@ -80,7 +84,7 @@ pub(super) fn own<'r>() -> Option<&'r Record> {
 
 #[inline(never)]
 fn own_pointer() -> *const Record {
-    OWN.get()
+    OWN.with(Cell::get)
 }
 
 /// The record of one green thread.

@@ -33,7 +33,10 @@ use timers::clock;
 
 use crate::futex;
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
-use crate::sync::statics;
+use crate::sync::{broken, statics};
+
+#[cfg(all(test, loom))]
+pub(super) mod models;
 
 statics! {
     /// The green threads that wait for a semaphore, or are about to.
@@ -106,11 +109,17 @@ fn has_thread() -> bool {
 /// Answers rings until `is_over`, which is never so outside of models. *Runs on: the thread of the bell.*
 fn answer(is_over: impl Fn() -> bool) {
     let mut raised = Vec::new();
-    while !is_over() {
-        let rings = RINGS.load(SeqCst);
+    loop {
+        let mut rings = RINGS.load(SeqCst);
         find_raised(&mut raised);
+        if broken!("bell_reads_the_rings_late") {
+            rings = RINGS.load(SeqCst);
+        }
         for (address, value) in raised.drain(..) {
             futex::wake_at(address, c_int::try_from(value).unwrap_or(c_int::MAX));
+        }
+        if is_over() {
+            return;
         }
         futex::wait_while(&RINGS, rings, clock::NEVER);
     }
@@ -118,10 +127,21 @@ fn answer(is_over: impl Fn() -> bool) {
 
 /// Appends the semaphores that have a value, and their values.
 fn find_raised(raised: &mut Vec<(usize, u32)>) {
-    for &address in NOTES.lock().keys() {
+    let notes = NOTES.lock();
+    if broken!("bell_looks_without_the_lock") {
+        let copy = notes.clone();
+        drop(notes);
+        return look_at(&copy, raised);
+    }
+    look_at(&notes, raised);
+}
+
+/// As `find_raised`. *Runs on: the holder of the lock of the notes.*
+fn look_at(notes: &BTreeMap<usize, usize>, raised: &mut Vec<(usize, u32)>) {
+    for &address in notes.keys() {
         // SAFETY: the value exists as long as it is noted, which the lock keeps so. It changes by atomic
         // operations only.
-        let value = unsafe { (*ptr::with_exposed_provenance::<AtomicU32>(address)).load(SeqCst) };
+        let value = unsafe { AtomicU32::from_ptr(ptr::with_exposed_provenance_mut(address)).load(SeqCst) };
         if value > 0 {
             raised.push((address, value));
         }

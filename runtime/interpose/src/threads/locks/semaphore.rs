@@ -44,7 +44,11 @@ use crate::futex::{self, Wait};
 use crate::poll::duration;
 use crate::raw::call;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+use crate::sync::broken;
 use crate::{cancellation_point, error, is_cancelled};
+
+#[cfg(all(test, loom))]
+pub(super) mod models;
 
 real! {
     sem_wait: unsafe extern "C" fn(*mut sem_t) -> c_int;
@@ -143,7 +147,11 @@ pub unsafe extern "C-unwind" fn post(semaphore: *mut sem_t) -> c_int {
     let words = unsafe { &*semaphore.cast::<Words>() };
     let (address, shared) = (words.data.as_ptr().expose_provenance(), words.shared.load(SeqCst));
     let raised = |data: u64| ((data as u32) < MOST).then(|| data + 1);
-    match words.data.fetch_update(SeqCst, SeqCst, raised) {
+    let raised = words.data.fetch_update(SeqCst, SeqCst, raised);
+    if broken!("semaphore_looks_at_the_freed") {
+        words.shared.load(SeqCst);
+    }
+    match raised {
         Ok(before) if before < WAITER => {}
         Ok(_) if shared != 0 => futex::wake_shared(address),
         Ok(_) => wake(address),
@@ -155,9 +163,10 @@ pub unsafe extern "C-unwind" fn post(semaphore: *mut sem_t) -> c_int {
 /// Wakes one waiter for the semaphore at `address`, which may be gone. *Runs on: any thread, also in a signal
 /// handler.*
 fn wake(address: usize) {
+    let may_interrupt = || may_interrupt() && !broken!("semaphore_handler_uses_the_table");
     if bell::has_listeners() && !may_interrupt() {
         futex::wake_at(address, 1);
-    } else if futex::wake_in_kernel(address, 1) < 1 {
+    } else if futex::wake_in_kernel(address, 1) < 1 && !broken!("semaphore_handler_rings_no_bell") {
         bell::ring();
     }
 }
@@ -211,20 +220,21 @@ fn wait_for(words: &Words, until: u64) -> Option<Wait> {
     let value = words.value();
     // SAFETY: the listener ends in this function, and the caller keeps the semaphore.
     let _listener = unsafe { Listener::begin(value)? };
-    words.data.fetch_add(WAITER, SeqCst);
+    let own = if broken!("semaphore_waiter_is_uncounted") { 0 } else { WAITER };
+    words.data.fetch_add(own, SeqCst);
     loop {
-        if words.take(WAITER) {
+        if words.take(own) {
             return Some(Wait::Over);
         }
         match futex::park_while_or_cancel(value, 0, until) {
             Some(Wait::Over) if !is_cancelled() => {}
             // The caller unwinds.
             Some(Wait::Over) => {
-                words.data.fetch_sub(WAITER, SeqCst);
+                words.data.fetch_sub(own, SeqCst);
                 return Some(Wait::TimedOut);
             }
             ended => {
-                words.data.fetch_sub(WAITER, SeqCst);
+                words.data.fetch_sub(own, SeqCst);
                 return ended;
             }
         }
