@@ -21,6 +21,7 @@
 //!   all). A signal before the waiter has read the number came before the wait.
 //! - *A signal wakes a waiter that began before it.* The table is in order of arrival, and a waiter that has
 //!   not come there sees the new number.
+//! - *A waiter that is cancelled takes no signal*: it wakes the next waiter.
 //! - *The bytes outlive their use.* A waiter uses them while it is counted only.
 
 use std::ffi::c_int;
@@ -30,10 +31,10 @@ use timers::clock;
 
 use super::super::real;
 use super::{are_ours, mutex, until};
-use crate::cancellation_point;
 use crate::futex::{self, Wait};
 use crate::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use crate::sync::broken;
+use crate::{cancellation_point, is_cancelled};
 
 #[cfg(all(test, loom))]
 mod models;
@@ -215,6 +216,7 @@ unsafe fn wait_until(words: &Words, mutex: *mut pthread_mutex_t, until: u64) -> 
     }
     let waited =
         if unlocked == 0 { futex::wait_while_or_cancel(&words.signals, seen, until) } else { Wait::Over };
+    let signals = words.signals.as_ptr().expose_provenance();
     let address = &raw const words.waiters;
     if words.waiters.fetch_sub(WAITER, SeqCst) & !(SHARED | MONOTONIC) == WAITER | DESTROYED {
         // The destroyer may have seen the count, and freed the bytes: only the address is used.
@@ -228,8 +230,15 @@ unsafe fn wait_until(words: &Words, mutex: *mut pthread_mutex_t, until: u64) -> 
     }
     // SAFETY: the caller's mutex.
     let locked = unsafe { mutex::lock(mutex) };
-    // Handlers run with the mutex.
-    cancellation_point();
+    if is_cancelled() {
+        // A signal may have ended this wait, and is for the next waiter, which may also wake without a cause.
+        // The bytes may be gone: only the address is used.
+        if !broken!("condition_cancelled_takes_the_signal") {
+            futex::wake_at(signals, 1);
+        }
+        // Handlers run with the mutex.
+        cancellation_point();
+    }
     match locked {
         0 if waited == Wait::TimedOut => libc::ETIMEDOUT,
         result => result,

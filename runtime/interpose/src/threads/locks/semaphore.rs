@@ -19,6 +19,7 @@
 //! - *No wake-up is lost.* The waiter compares the value under the table's lock. If it is 0 there, the post
 //!   comes later, sees the number of waiters, and finds the waiter in the table. A waiter of which the time
 //!   is up is not woken: the wake-up goes to the next one.
+//! - *A waiter that is cancelled* may have been woken, too. If there is a value, it wakes the next one.
 //! - *The semaphore may be gone* once the value is raised, because a waiter takes it and returns. So the
 //!   poster then uses the address alone.
 //! - *A poster in a signal handler* may have interrupted a thread that has a lock of the table, or is in the
@@ -230,7 +231,13 @@ fn wait_for(words: &Words, until: u64) -> Option<Wait> {
             Some(Wait::Over) if !is_cancelled() => {}
             // The caller unwinds.
             Some(Wait::Over) => {
-                words.data.fetch_sub(own, SeqCst);
+                let address = value.as_ptr().expose_provenance();
+                let before = words.data.fetch_sub(own, SeqCst);
+                // A post may have ended this wait. Its wake-up is for the next waiter.
+                let is_raised = before as u32 > 0 && !broken!("semaphore_cancelled_takes_the_wake_up");
+                if is_raised && before >= 2 * WAITER {
+                    futex::wake_at(address, 1);
+                }
                 return Some(Wait::TimedOut);
             }
             ended => {

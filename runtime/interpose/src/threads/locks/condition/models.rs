@@ -12,6 +12,7 @@ use super::{Words, broadcast, clock, destroy, signal, wait_until};
 use crate::models::helpers::{Reached, explore, explore_lives};
 use crate::models::waits::{Kind, be};
 use crate::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use crate::threads::record::models::Thread;
 
 /// A condition variable and its mutex, which guards a number.
 struct World {
@@ -163,6 +164,39 @@ fn a_waiter_without_time_takes_no_signal() {
     });
     TIMED_OUT.assert();
     WOKEN.assert();
+}
+
+/// A waiter that is cancelled takes no signal with it: the other one gets it.
+#[test]
+fn a_cancelled_waiter_takes_no_signal() {
+    static CANCELLED: Reached = Reached::new();
+    static DONE: Reached = Reached::new();
+    explore(2, || {
+        let world = World::new();
+        let thread = Thread::new();
+        let [cancelled, patient] = [world.clone(), world.clone()];
+        let its = thread.clone();
+        let cancelled = thread::spawn(move || {
+            let is_done = its.run(|| cancelled.await_number(1)).is_some();
+            if is_done {
+                cancelled.signal();
+            } else {
+                // The handlers of a cancelled thread run with the mutex.
+                cancelled.mutex.guarded.get();
+                cancelled.mutex.unlock();
+            }
+            CANCELLED.note(!is_done);
+            DONE.note(is_done);
+        });
+        let patient = thread::spawn(move || patient.await_number(1));
+        world.add();
+        world.signal();
+        thread.cancel();
+        cancelled.join().unwrap();
+        patient.join().unwrap();
+    });
+    CANCELLED.assert();
+    DONE.assert();
 }
 
 /// The thread that has woken the last waiter destroys the condition variable, and frees it.

@@ -125,6 +125,35 @@ fn a_waiter_without_time_takes_no_wake_up() {
     IN_TIME.assert();
 }
 
+/// A waiter that is cancelled takes no wake-up with it: the other one gets the value.
+#[test]
+fn a_cancelled_waiter_takes_no_wake_up() {
+    static CANCELLED: Reached = Reached::new();
+    static DONE: Reached = Reached::new();
+    explore(3, || {
+        let words = Words::new();
+        let thread = Thread::new();
+        let [cancelled, patient] = [words.clone(), words.clone()];
+        let its = thread.clone();
+        let cancelled = thread::spawn(move || {
+            let has_it = its.run(|| cancelled.wait()).is_some();
+            if has_it {
+                cancelled.post();
+            }
+            CANCELLED.note(!has_it);
+            DONE.note(has_it);
+        });
+        let patient = thread::spawn(move || patient.wait());
+        words.post();
+        thread.cancel();
+        cancelled.join().unwrap();
+        patient.join().unwrap();
+        assert_eq!(words.data.load(SeqCst), 0);
+    });
+    CANCELLED.assert();
+    DONE.assert();
+}
+
 /// The waiter frees the semaphore as soon as it has got its value: the poster uses it no more.
 #[test]
 fn a_semaphore_may_go_once_it_is_raised() {
