@@ -21,7 +21,11 @@ use timers::clock;
 use super::super::real;
 use super::are_ours;
 use crate::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use crate::sync::broken;
 use crate::{futex, process};
+
+#[cfg(all(test, loom))]
+mod models;
 
 type First = unsafe extern "C-unwind" fn();
 
@@ -77,6 +81,10 @@ fn begins(word: &AtomicU32) -> bool {
             seen if seen & DONE != 0 => return false,
             seen if seen == runs => _ = futex::wait_while(word, seen, clock::NEVER),
             seen => {
+                if broken!("once_begins_in_two_steps") {
+                    word.store(runs, SeqCst);
+                    return true;
+                }
                 if word.compare_exchange(seen, runs, SeqCst, SeqCst).is_ok() {
                     return true;
                 }
@@ -94,8 +102,16 @@ struct Run<'w> {
 impl Drop for Run<'_> {
     fn drop(&mut self) {
         let address = self.word.as_ptr().expose_provenance();
-        self.word.store(self.ends_as, SeqCst);
+        if !broken!("once_wakes_before_its_end") {
+            self.word.store(self.ends_as, SeqCst);
+        }
         // A variable that is done may be gone: only the address is used.
-        futex::wake_at(address, c_int::MAX);
+        futex::wake_at(address, if broken!("once_wakes_one") { 1 } else { c_int::MAX });
+        if broken!("once_wakes_before_its_end") {
+            self.word.store(self.ends_as, SeqCst);
+        }
+        if broken!("once_looks_at_the_freed") {
+            self.word.load(SeqCst);
+        }
     }
 }
