@@ -148,16 +148,13 @@ unsafe fn run_green(arguments: Arguments, mask: u64) -> c_int {
         create::end_if_forked(code);
         ptr::without_provenance_mut(code as usize)
     };
+    masks::common::begin_to_serve();
     if let Err(error) = create::begin(&record, true, main_stack(), main) {
         eprintln!("no green thread for `main` could be started: {error}");
         return EXIT_FAILURE;
     }
-    masks::common::serve(|| record.is_over());
-    if record.has_exited() {
-        masks::common::serve(masks::common::are_none_left);
-        return 0;
-    }
-    record.result().addr() as c_int
+    masks::common::serve(|| record.is_over() && (!record.has_exited() || masks::common::are_none_left()));
+    if record.has_exited() { 0 } else { record.result().addr() as c_int }
 }
 
 /// Returns the size of the stack of `main`: the limit of the process's first stack.

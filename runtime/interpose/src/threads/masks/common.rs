@@ -40,7 +40,7 @@ static ASKED: AtomicU64 = AtomicU64::new(0);
 static ORDERS: AtomicU32 = AtomicU32::new(0);
 /// The last order that the first OS thread has carried out.
 static DONE: AtomicU32 = AtomicU32::new(0);
-/// True while the first OS thread carries out orders.
+/// True while the first OS thread carries out orders, or is about to.
 static SERVES: AtomicBool = AtomicBool::new(false);
 
 /// So long a thread waits for the first OS thread, which may run a handler.
@@ -108,14 +108,21 @@ fn wait_in_kernel(word: &AtomicU32, value: u32, time: Option<Duration>) {
     unsafe { call!(libc::SYS_futex, word.as_ptr(), operation, value, time) };
 }
 
-/// Carries out orders until `is_over`. Returns with the mask of the last one. *Runs on: the first OS thread.*
-pub(in super::super) fn serve(is_over: impl Fn() -> bool) {
-    // Release, here and below: pairs with the Acquire in `wait_for`.
+/// Lets threads wait for what they order. *Runs on: the first OS thread, before the first green thread, which
+/// may order at once.*
+pub(in super::super) fn begin_to_serve() {
+    // Release: pairs with the Acquire in `wait_for`.
     SERVES.store(true, Ordering::Release);
+}
+
+/// Carries out orders until `is_over`. Returns with the mask of the last one. *Runs on: the first OS thread,
+/// after `begin_to_serve`.*
+pub(in super::super) fn serve(is_over: impl Fn() -> bool) {
     loop {
         // Acquire: pairs with the Release in `give_order`.
         let order = ORDERS.load(Ordering::Acquire);
         set_kernel(ASKED.load(Ordering::Relaxed));
+        // Release, here and below: pairs with the Acquire in `wait_for`.
         DONE.store(order, Ordering::Release);
         let done = DONE.as_ptr().expose_provenance();
         futex::wake_in_kernel(done, c_int::MAX as usize);
