@@ -47,8 +47,9 @@ mod threads {
     use real;
 
     pub(crate) mod masks {
+        pub(super) mod common;
         pub(crate) mod kernel {
-            pub(crate) use crate::models::waits::base;
+            pub(crate) use crate::models::waits::{NEVER, base, set_kernel};
         }
     }
 
@@ -89,8 +90,8 @@ mod poll {
         Some(std::time::Duration::ZERO)
     }
 
-    pub(crate) fn timespec_of(_time: std::time::Duration) -> libc::timespec {
-        libc::timespec { tv_sec: 0, tv_nsec: 0 }
+    pub(crate) fn timespec_of(time: std::time::Duration) -> libc::timespec {
+        libc::timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ }
     }
 }
 

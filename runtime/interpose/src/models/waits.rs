@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use loom::sync::{Condvar, Mutex};
 
-use super::atomic::{AtomicBool, AtomicU32, Ordering};
+use super::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::clock;
 
 /// What a thread of a model stands for.
@@ -179,6 +179,23 @@ pub(crate) fn base() -> u64 {
     0
 }
 
+/// The signals that no OS thread blocks.
+pub(crate) const NEVER: u64 = 1 << 63;
+
+loom::lazy_static! {
+    static ref MASK: AtomicU64 = AtomicU64::new(0);
+}
+
+/// Sets the mask of the first OS thread. Relaxed, as below: the protocol must order it.
+pub(crate) fn set_kernel(mask: u64) {
+    MASK.store(mask, Ordering::Relaxed);
+}
+
+/// Returns the mask of the first OS thread.
+pub(crate) fn mask_of_kernel() -> u64 {
+    MASK.load(Ordering::Relaxed)
+}
+
 /// An argument of a system call.
 pub(crate) trait Argument {
     fn word(self) -> usize;
@@ -223,7 +240,10 @@ pub(crate) unsafe fn system(number: c_long, arguments: &[usize]) -> isize {
     const WAKE: c_int = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
     match (number, arguments) {
         (libc::SYS_futex, &[word, operation, expected, time]) if operation as c_int == WAIT => {
-            let until = if time == 0 { clock::NEVER } else { clock::NOW };
+            // SAFETY: this contract.
+            let time = unsafe { ptr::with_exposed_provenance::<libc::timespec>(time).as_ref() };
+            let is_up = time.is_some_and(|time| (time.tv_sec, time.tv_nsec) == (0, 0));
+            let until = if is_up { clock::NOW } else { clock::NEVER };
             // SAFETY: this contract.
             let word = unsafe { AtomicU32::from_ptr(ptr::with_exposed_provenance_mut(word)) };
             match wait_as(false, None, word, expected as u32, until) {

@@ -15,7 +15,6 @@
 //! Threads that block nothing are counted by `LIVE` alone, until the first mask is changed.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use sched::sync::Mutex;
@@ -25,23 +24,27 @@ use super::kernel::{NEVER, set_kernel};
 use crate::futex;
 use crate::poll::timespec_of;
 use crate::raw::call;
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::sync::{broken, statics};
 
-/// The green threads of pthread that have not ended, with the first one.
-static LIVE: AtomicU32 = AtomicU32::new(0);
+#[cfg(all(test, loom))]
+mod models;
 
-/// True once a green thread has had a mask.
-static ANY: AtomicBool = AtomicBool::new(false);
-
-static COMMON: Mutex<Common> = Mutex::new(Common { blockers: [0; 64], suspended: [0; 64] });
-
-/// The mask that the first OS thread is to have.
-static ASKED: AtomicU64 = AtomicU64::new(0);
-/// How often `ASKED` was changed.
-static ORDERS: AtomicU32 = AtomicU32::new(0);
-/// The last order that the first OS thread has carried out.
-static DONE: AtomicU32 = AtomicU32::new(0);
-/// True while the first OS thread carries out orders, or is about to.
-static SERVES: AtomicBool = AtomicBool::new(false);
+statics! {
+    /// The green threads of pthread that have not ended, with the first one.
+    static LIVE: AtomicU32 = AtomicU32::new(0);
+    /// True once a green thread has had a mask.
+    static ANY: AtomicBool = AtomicBool::new(false);
+    static COMMON: Mutex<Common> = Mutex::new(Common { blockers: [0; 64], suspended: [0; 64] });
+    /// The mask that the first OS thread is to have.
+    static ASKED: AtomicU64 = AtomicU64::new(0);
+    /// How often `ASKED` was changed.
+    static ORDERS: AtomicU32 = AtomicU32::new(0);
+    /// The last order that the first OS thread has carried out.
+    static DONE: AtomicU32 = AtomicU32::new(0);
+    /// True while the first OS thread carries out orders, or is about to.
+    static SERVES: AtomicBool = AtomicBool::new(false);
+}
 
 /// So long a thread waits for the first OS thread, which may run a handler.
 const LIMIT: Duration = Duration::from_secs(1);
@@ -76,7 +79,8 @@ impl Common {
 /// Wakes the first OS thread. Returns the number of the order.
 fn give_order() -> u32 {
     // Release: pairs with the Acquire in `serve`, which reads `ASKED` afterwards.
-    let order = ORDERS.fetch_add(1, Ordering::Release).wrapping_add(1);
+    let release = if broken!("masks_order_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+    let order = ORDERS.fetch_add(1, release).wrapping_add(1);
     futex::wake_in_kernel(ORDERS.as_ptr().expose_provenance(), 1);
     order
 }
@@ -112,20 +116,32 @@ fn wait_in_kernel(word: &AtomicU32, value: u32, time: Option<Duration>) {
 /// may order at once.*
 pub(in super::super) fn begin_to_serve() {
     // Release: pairs with the Acquire in `wait_for`.
-    SERVES.store(true, Ordering::Release);
+    SERVES.store(!broken!("masks_serves_late"), Ordering::Release);
 }
 
 /// Carries out orders until `is_over`. Returns with the mask of the last one. *Runs on: the first OS thread,
 /// after `begin_to_serve`.*
 pub(in super::super) fn serve(is_over: impl Fn() -> bool) {
+    if broken!("masks_serves_late") {
+        SERVES.store(true, Ordering::Release);
+    }
     loop {
         // Acquire: pairs with the Release in `give_order`.
-        let order = ORDERS.load(Ordering::Acquire);
+        let mut order = ORDERS.load(Ordering::Acquire);
         set_kernel(ASKED.load(Ordering::Relaxed));
+        if broken!("masks_order_is_read_late") {
+            order = ORDERS.load(Ordering::Acquire);
+        }
         // Release, here and below: pairs with the Acquire in `wait_for`.
-        DONE.store(order, Ordering::Release);
+        let release = if broken!("masks_done_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        if !broken!("masks_wakes_before_it_is_done") {
+            DONE.store(order, release);
+        }
         let done = DONE.as_ptr().expose_provenance();
         futex::wake_in_kernel(done, c_int::MAX as usize);
+        if broken!("masks_wakes_before_it_is_done") {
+            DONE.store(order, release);
+        }
         if is_over() {
             SERVES.store(false, Ordering::Release);
             futex::wake_in_kernel(done, c_int::MAX as usize);
@@ -162,7 +178,7 @@ pub(in super::super) fn ends(mask: u64) -> bool {
     // counts without this thread.
     if mask == 0 && !ANY.load(Ordering::SeqCst) {
         let was_last = LIVE.fetch_sub(1, Ordering::SeqCst) == 1;
-        if ANY.load(Ordering::SeqCst) {
+        if ANY.load(Ordering::SeqCst) && !broken!("masks_end_does_not_look_again") {
             COMMON.lock().ask();
         }
         return was_last;
@@ -185,14 +201,19 @@ pub(in super::super) fn are_none_left() -> bool {
 /// threads block.
 pub(super) fn changed(before: u64, mask: u64) {
     // SeqCst: the partner is `ends`, and the read of `LIVE` follows in `ask`.
-    ANY.store(true, Ordering::SeqCst);
+    if !broken!("masks_change_is_noted_late") {
+        ANY.store(true, Ordering::SeqCst);
+    }
     let order = {
         let mut common = COMMON.lock();
         Common::count(&mut common.blockers, mask & !before, |of| *of += 1);
         Common::count(&mut common.blockers, before & !mask, |of| *of -= 1);
         common.ask()
     };
-    if mask & !before != 0 {
+    if broken!("masks_change_is_noted_late") {
+        ANY.store(true, Ordering::SeqCst);
+    }
+    if mask & !before != 0 && !broken!("masks_change_does_not_wait") {
         wait_for(order);
     }
 }
