@@ -28,6 +28,7 @@ mod sync;
 #[rustfmt::skip]
 mod threads {
     pub mod locks;
+    mod join;
     pub(crate) mod record;
 
     mod signals {
@@ -96,6 +97,10 @@ mod poll {
 }
 
 mod process {
+    pub(crate) fn blocking<R>(call: impl FnOnce() -> R) -> R {
+        call()
+    }
+
     pub(crate) fn id() -> std::ffi::c_int {
         1
     }
@@ -115,6 +120,14 @@ use models::waits::GHandle;
 
 mod foreign {
     pub(crate) use crate::models::waits::is_thread_of_its_own;
+
+    pub(crate) fn is_user_code() -> bool {
+        is_thread_of_its_own()
+    }
+
+    pub(crate) fn is_blocking() -> bool {
+        false
+    }
 }
 
 mod park {

@@ -122,6 +122,11 @@ impl<T: Value> Atomic<T> {
         self.is_gone.store(true, Ordering::Relaxed);
     }
 
+    /// Fails the model if an access of another thread is not ordered before this.
+    pub fn last_use(&mut self) {
+        self.value.with_mut(|_| ());
+    }
+
     fn access<R>(&self, order: Ordering, access: impl FnOnce(&loom::sync::atomic::AtomicU64) -> R) -> R {
         let fence = || {
             if order == Ordering::SeqCst {

@@ -2,7 +2,7 @@
 //! list here, whose lock does for either. That the table does so is shown by the models of `sched`
 //! (`wait/futex.rs`).
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_long};
 use std::ptr;
 use std::sync::Arc;
@@ -57,13 +57,22 @@ pub(crate) fn is_thread_of_its_own() -> bool {
 pub(crate) struct GHandle(Arc<AtomicBool>);
 
 loom::thread_local! {
-    static CURRENT: GHandle = GHandle(Arc::new(AtomicBool::new(false)));
+    static CURRENT: RefCell<GHandle> = RefCell::new(GHandle::new());
 }
 
 impl GHandle {
     /// Returns the handle of the calling thread.
     pub(crate) fn current() -> GHandle {
-        CURRENT.with(GHandle::clone)
+        CURRENT.with(|current| current.borrow().clone())
+    }
+
+    pub(crate) fn new() -> GHandle {
+        GHandle(Arc::new(AtomicBool::new(false)))
+    }
+
+    /// Makes this the handle of the calling thread.
+    pub(crate) fn is_current(&self) {
+        CURRENT.with(|current| *current.borrow_mut() = self.clone());
     }
 
     /// Cancels the thread: ends its wait, if a cancellation may, and each such wait after it.

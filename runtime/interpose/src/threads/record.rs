@@ -31,7 +31,7 @@ use super::signals::Signals;
 use crate::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
-use crate::sync::thread_static;
+use crate::sync::{broken, thread_static};
 use crate::{futex, is_cancelled};
 
 #[cfg(all(test, loom))]
@@ -148,7 +148,8 @@ impl Record {
     pub(super) fn wait(&self, until: u64) -> bool {
         loop {
             // Acquire, both: pair with the Release in `end`.
-            match self.state.compare_exchange(RUNNING, AWAITED, Ordering::Acquire, Ordering::Acquire) {
+            let acquire = if broken!("record_wait_relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
+            match self.state.compare_exchange(RUNNING, AWAITED, acquire, acquire) {
                 Err(ENDED) => return true,
                 _ if timers::clock::now() >= until || is_cancelled() => return false,
                 _ => _ = futex::wait_while_or_cancel(&self.state, AWAITED, until),
@@ -158,8 +159,14 @@ impl Record {
 
     /// Records the end, after the destructors of the thread-locals. *Runs on: the thread.*
     pub(super) fn end(&self) {
+        if broken!("record_wakes_before_its_end") {
+            futex::wake_at(self.state.as_ptr().expose_provenance(), c_int::MAX);
+            self.state.swap(ENDED, Ordering::Release);
+            return;
+        }
         // Release: pairs with the Acquire of `is_over` and `wait`.
-        if self.state.swap(ENDED, Ordering::Release) == AWAITED {
+        let release = if broken!("record_end_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        if self.state.swap(ENDED, release) == AWAITED {
             futex::wake_at(self.state.as_ptr().expose_provenance(), c_int::MAX);
         }
     }
@@ -190,6 +197,11 @@ impl Record {
 
     /// Claims the handle for a join. Returns `false` if the thread is detached or being joined.
     pub(super) fn begin_join(&self) -> bool {
+        if broken!("record_is_claimed_in_two_steps") {
+            let is_free = self.claim.load(Ordering::Relaxed) == FREE;
+            self.claim.swap(JOINING, Ordering::Relaxed);
+            return is_free;
+        }
         // Relaxed, here and in the next two: the word alone decides, and publishes nothing.
         self.claim.compare_exchange(FREE, JOINING, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
@@ -240,7 +252,9 @@ impl Record {
 
     /// Lets cancellations end the waits of the thread. *Runs on: the thread, at its begin.*
     pub(super) fn begin_cancellable(&self) {
-        if self.cancel.fetch_or(BEGUN, Ordering::SeqCst) & REQUESTED != 0 {
+        let looks_early =
+            broken!("record_begins_in_two_steps") && self.cancel.load(Ordering::SeqCst) & REQUESTED == 0;
+        if self.cancel.fetch_or(BEGUN, Ordering::SeqCst) & REQUESTED != 0 && !looks_early {
             GHandle::current().cancel();
         }
     }
@@ -309,8 +323,10 @@ impl Record {
 
     /// Notes the green thread, so that dumps show the name of its record.
     pub(super) fn set_handle(&self, handle: GHandle) {
+        let is_cancelled = || self.cancel.load(Ordering::SeqCst) & (REQUESTED | BEGUN) == REQUESTED | BEGUN;
+        let looks_early = broken!("record_looks_before_the_lock") && !is_cancelled();
         let mut about = self.about.lock();
-        if self.cancel.load(Ordering::SeqCst) & (REQUESTED | BEGUN) == REQUESTED | BEGUN {
+        if !looks_early && is_cancelled() {
             handle.cancel();
         }
         about.handle = Some(handle);
@@ -386,8 +402,11 @@ impl Clone for Reference {
 impl Drop for Reference {
     fn drop(&mut self) {
         // Release: pairs with the fence, so that the last one sees what the others have done.
-        if self.references.fetch_sub(1, Ordering::Release) == 1 {
-            fence(Ordering::Acquire);
+        let release = if broken!("record_reference_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        if self.references.fetch_sub(1, release) == 1 {
+            if !broken!("record_goes_without_a_fence") {
+                fence(Ordering::Acquire);
+            }
             // SAFETY: `new` has leaked the box, and this was the last reference.
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });
         }

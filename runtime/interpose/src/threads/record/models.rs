@@ -1,9 +1,30 @@
-//! Models of the records.
+//! Models of the records: joins, detaches and cancellations.
 
+use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr;
+use std::sync::Arc;
 
+use loom::thread;
+
+use super::super::join::{detach, join, try_join};
 use super::{NAME, Record, Reference, own, set_own};
-use crate::GHandle;
+use crate::models::helpers::{Reached, explore};
+use crate::models::waits::{Kind, be};
+use crate::sync::atomic::AtomicU32;
+use crate::{GHandle, clock, futex};
+
+/// loom checks that the uses of all threads come before the end of the record.
+impl Drop for Record {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.state.last_use();
+            self.result.last_use();
+            self.claim.last_use();
+            self.cancel.last_use();
+        }
+    }
+}
 
 /// What a thread unwinds with that was cancelled.
 struct Cancelled;
@@ -20,17 +41,28 @@ pub(crate) fn is_cancelled() -> bool {
 
 /// A green thread of pthread, for models of what its cancellation does.
 #[derive(Clone)]
-pub(crate) struct Thread(Reference);
+pub(crate) struct Thread(Reference, GHandle);
 
 impl Thread {
     pub(crate) fn new() -> Thread {
-        Thread(Reference::new(false, [0; NAME], 0))
+        let thread = Thread::without_handle();
+        thread.set_handle();
+        thread
+    }
+
+    /// As `new`. The record does not know its green thread.
+    fn without_handle() -> Thread {
+        Thread(Reference::new(false, [0; NAME], 0), GHandle::new())
+    }
+
+    fn set_handle(&self) {
+        self.0.set_handle(self.1.clone());
     }
 
     /// Runs `does` as this thread. Returns `None` if a cancellation has ended it.
     pub(crate) fn run<R>(&self, does: impl FnOnce() -> R) -> Option<R> {
         set_own(&raw const *self.0);
-        self.0.set_handle(GHandle::current());
+        self.1.is_current();
         self.0.begin_cancellable();
         match catch_unwind(AssertUnwindSafe(does)) {
             Ok(result) => Some(result),
@@ -42,4 +74,141 @@ impl Thread {
     pub(crate) fn cancel(&self) {
         self.0.cancel();
     }
+}
+
+/// The results of the threads of models.
+const RESULT: *mut c_void = ptr::without_provenance_mut(7);
+
+/// Makes a joinable thread that ends at once. Returns its `pthread_t`.
+fn start() -> (libc::pthread_t, thread::JoinHandle<()>) {
+    let record = Reference::new(false, [0; NAME], 0);
+    record.clone().into_handle();
+    let name = record.thread();
+    let thread = thread::spawn(move || {
+        record.set_result(RESULT);
+        record.end();
+    });
+    (name, thread)
+}
+
+/// Joins a thread. Returns `true` if it was the caller that could.
+fn joins(name: libc::pthread_t) -> bool {
+    let mut result = ptr::null_mut();
+    // SAFETY: the thread was neither joined nor detached, or another join or detach is at it.
+    match unsafe { join(name, &mut result) } {
+        0 => {
+            assert_eq!(result, RESULT);
+            true
+        }
+        error => {
+            assert_eq!(error, libc::EINVAL);
+            false
+        }
+    }
+}
+
+/// A green thread or an OS thread joins: it sees the result, and the record goes after its last use.
+#[test]
+fn a_joiner_sees_the_result() {
+    for kind in [Kind::Green, Kind::Os] {
+        explore(3, move || {
+            be(kind);
+            let (name, thread) = start();
+            assert!(joins(name));
+            thread.join().unwrap();
+        });
+    }
+}
+
+/// A join that does not wait is refused, or takes the result. A later one takes it then.
+#[test]
+fn a_join_without_a_wait() {
+    static BUSY: Reached = Reached::new();
+    static ENDED: Reached = Reached::new();
+    explore(3, || {
+        let (name, thread) = start();
+        let mut result = ptr::null_mut();
+        // SAFETY: the thread was neither joined nor detached.
+        match unsafe { try_join(name, &mut result) } {
+            0 => {
+                assert_eq!(result, RESULT);
+                ENDED.note(true);
+            }
+            error => {
+                assert_eq!(error, libc::EBUSY);
+                BUSY.note(true);
+                assert!(joins(name));
+            }
+        }
+        thread.join().unwrap();
+    });
+    BUSY.assert();
+    ENDED.assert();
+}
+
+/// A detached thread frees its record, or the detach does.
+#[test]
+fn a_detached_record_goes() {
+    explore(3, || {
+        let (name, thread) = start();
+        // SAFETY: the thread was neither joined nor detached.
+        assert_eq!(unsafe { detach(name) }, 0);
+        thread.join().unwrap();
+    });
+}
+
+/// Of two that claim the handle one gets it.
+#[test]
+fn one_joins_or_detaches() {
+    explore(3, || {
+        let record = Reference::new(false, [0; NAME], 0);
+        let others = record.clone();
+        let other = thread::spawn(move || others.begin_join());
+        let detaches = record.begin_detach();
+        assert_ne!(other.join().unwrap(), detaches);
+    });
+}
+
+/// A thread is cancelled before, while or after it begins, and while its starter notes its green thread. Its
+/// wait ends, or does not begin.
+#[test]
+fn a_cancelled_thread_waits_no_longer() {
+    explore(3, || {
+        let thread = Thread::without_handle();
+        let [its, starters] = [thread.clone(), thread.clone()];
+        let cancelled = thread::spawn(move || {
+            let word = Arc::new(AtomicU32::new(0));
+            its.run(|| {
+                futex::wait_while_or_cancel(&word, 0, clock::NEVER);
+                crate::cancellation_point();
+            })
+        });
+        let starter = thread::spawn(move || starters.set_handle());
+        thread.cancel();
+        starter.join().unwrap();
+        assert!(cancelled.join().unwrap().is_none());
+    });
+}
+
+/// A joiner is cancelled: it has the result, or its claim is given back and the next one joins.
+#[test]
+fn a_cancelled_joiner_gives_its_claim_back() {
+    static CANCELLED: Reached = Reached::new();
+    static JOINED: Reached = Reached::new();
+    explore(2, || {
+        let (name, thread) = start();
+        let joiner = Thread::new();
+        let its = joiner.clone();
+        let joins_first = thread::spawn(move || its.run(|| assert!(joins(name))).is_some());
+        joiner.cancel();
+        let has_joined = joins_first.join().unwrap();
+        if !has_joined {
+            assert!(joins(name));
+        }
+        CANCELLED.note(!has_joined);
+        JOINED.note(has_joined);
+        thread.join().unwrap();
+    });
+    CANCELLED.assert();
+    JOINED.assert();
 }
