@@ -7,7 +7,7 @@ pub(crate) use std::sync::atomic;
 #[cfg(loom)]
 pub(crate) use crate::models::{atomic, lock::Mutex};
 
-/// Declares a thread-local whose first value is a constant.
+/// Declares a thread-local with a constant as its first value.
 #[cfg(not(loom))]
 macro_rules! thread_static {
     ($($thread_local:tt)*) => { std::thread_local! { $($thread_local)* } };

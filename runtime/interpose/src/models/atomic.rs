@@ -1,7 +1,7 @@
 //! Atomics on loom's, with the interface of std's.
 //!
-//! - *SeqCst is a total order.* loom takes a SeqCst access for Acquire and Release, so two fences stand around
-//!   it. A step that std's atomics order less strictly has no fence, and loom tries its other orders.
+//! - *SeqCst is a total order.* loom takes a SeqCst access for Acquire and Release, so two fences stand
+//!   around it. A step that std's atomics order less strictly has no fence, and loom tries its other orders.
 //! - *A pointer to the value is the address of the atomic*, and leads back to it. Two types of one size in
 //!   memory, as the halves of a word, have one representation.
 //! - *A word may go.* An access to a word that is gone fails the model. loom tries both orders of two steps

@@ -137,7 +137,7 @@ fn each_signal_wakes_a_waiter() {
     });
 }
 
-/// A waiter whose time is up has the mutex again, and takes no signal of another one.
+/// A waiter that times out has the mutex again, and takes no signal of another one.
 #[test]
 fn a_waiter_without_time_takes_no_signal() {
     static TIMED_OUT: Reached = Reached::new();

@@ -153,7 +153,7 @@ fn a_green_thread_and_an_os_thread_wait() {
     });
 }
 
-/// A thread whose time is up leaves no wake-up with itself: the other one gets the lock.
+/// A waiter that times out takes no wake-up with it: the other one gets the lock.
 #[test]
 fn a_waiter_without_time_takes_no_wake_up() {
     static TIMED_OUT: Reached = Reached::new();

@@ -163,7 +163,7 @@ fn all_readers_are_woken() {
     });
 }
 
-/// The last of two readers lets a writer go on, and one whose time is up keeps none from that.
+/// The last reader lets a writer go on, and a writer that times out keeps none from that.
 #[test]
 fn a_writer_waits_for_the_last_reader() {
     static TIMED_OUT: Reached = Reached::new();

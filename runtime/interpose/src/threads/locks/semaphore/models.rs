@@ -99,7 +99,7 @@ fn a_handler_lets_a_green_thread_go_on() {
     });
 }
 
-/// A waiter whose time is up takes no value, or all of its post.
+/// A waiter that times out takes no value, or all of its post.
 #[test]
 fn a_waiter_without_time_takes_no_wake_up() {
     static TIMED_OUT: Reached = Reached::new();
