@@ -34,13 +34,13 @@ END
 system=$WINEPREFIX/drive_c/windows/system32
 [ -e "$system/bcryptprimitives.dll" ] || $compiler -shared -O -o "$system/bcryptprimitives.dll" "$CARGO_TARGET_DIR/random.c" -ladvapi32
 
-# Of `net` these are left out, because wine differs from Windows there:
+# Of `net` these are left out. They are taken for differences between wine and Windows:
 skipped=(
-    # Wine reads the pending error of a socket to make an event of it. The call that comes then finds none.
+    # The reset comes to a read that blocks, and not to one after a poll. A receive of std's that blocks waits in vain, too.
     a_reset_ends_waits_with_an_error a_connected_socket_reports_an_absent_receiver
-    # Wine hands all buffers to Linux, which takes 1,024.
+    # A read into more than 1,024 buffers, which are too many for Linux, returns an error.
     a_read_into_many_buffers_leaves_bytes_for_the_next_read
-    # Wine's server computes for 60 ms for each connection, and a test that lasts 60 s ends its process.
+    # It passes in about 60 s, which is its limit; wine's server computes all the time.
     a_thousand_connections_wait_to_be_accepted
 )
 
