@@ -2,7 +2,6 @@
 //! the protocol.
 
 use std::ptr;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use timers::clock;
@@ -50,15 +49,6 @@ impl Sched {
         // A time that exceeds the range of the clock means no limit.
         let deadline = time.and_then(|time| Instant::now().checked_add(time));
         self.cancel_until_sealed(deadline)
-    }
-
-    /// Ends the Ms of a simulation that was given up, and leaves its Gs as they are. What they use stays for
-    /// ever. *Runs on: as `end_threads`.*
-    pub fn end_given_up(self: &Arc<Sched>) {
-        debug_assert!(self.simulated().is_some_and(|simulated| simulated.main.is_given_up()));
-        self.begin_closing();
-        self.end_threads();
-        std::mem::forget(self.clone());
     }
 
     /// Ends the Ms and joins them, which blocks for a short time. *Runs on: a thread that is no M of this

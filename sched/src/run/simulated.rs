@@ -15,6 +15,7 @@
 //! Before the simulation is on, and after it is over, Gs run in the order in which they became ready.
 
 use std::mem;
+use std::sync::Arc;
 
 use timers::clock;
 
@@ -170,6 +171,15 @@ impl Sched {
         }
     }
 
+    /// Ends the Ms of a simulation that was given up, and leaves its Gs as they are. What they use stays for
+    /// ever. *Runs on: as `end_threads`.*
+    pub fn end_given_up(self: &Arc<Sched>) {
+        debug_assert!(self.simulated().is_some_and(|simulated| simulated.main.is_given_up()));
+        self.begin_closing();
+        self.end_threads();
+        std::mem::forget(self.clone());
+    }
+
     /// Records the time from which the waits of the next Gs are counted in dumps. There is no sysmon that
     /// does so.
     pub(crate) fn record_simulated_time(&self, simulated: &Simulated) {
@@ -190,7 +200,7 @@ impl Sched {
 
     /// Cancels the main function, which has to end because of `reason`. The thread that waits for it may not
     /// have recorded that yet.
-    fn end_main(&self, reason: &std::sync::Arc<str>) {
+    fn end_main(&self, reason: &Arc<str>) {
         while !self.block_on_calls.are_recorded() {
             std::thread::yield_now();
         }
