@@ -326,7 +326,10 @@ fn run_on_runtime(simulation: Arc<dyn Simulation>, main: &mut (dyn FnMut() + Sen
     };
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(None) => {
-            sched.end_given_up();
+            // Its Ms end. Its green threads stay as they are, and what they use stays for ever.
+            sched.begin_closing();
+            sched.end_threads();
+            std::mem::forget(sched.clone());
             Ran { result: Err(Box::new(Cancelled)), ended: false }
         }
         result => Ran { result: result.map(drop), ended: runtime.shutdown_timeout(PATIENCE) },

@@ -171,15 +171,6 @@ impl Sched {
         }
     }
 
-    /// Ends the Ms of a simulation that was given up, and leaves its Gs as they are. What they use stays for
-    /// ever. *Runs on: as `end_threads`.*
-    pub fn end_given_up(self: &Arc<Sched>) {
-        debug_assert!(self.simulated().is_some_and(|simulated| simulated.main.is_given_up()));
-        self.begin_closing();
-        self.end_threads();
-        std::mem::forget(self.clone());
-    }
-
     /// Records the time from which the waits of the next Gs are counted in dumps. There is no sysmon that
     /// does so.
     pub(crate) fn record_simulated_time(&self, simulated: &Simulated) {

@@ -120,10 +120,6 @@ impl MainEnd {
         self.set(How::GivenUp);
     }
 
-    pub(crate) fn is_given_up(&self) -> bool {
-        *self.lock() == Some(How::GivenUp)
-    }
-
     fn set(&self, how: How) {
         self.lock().get_or_insert(how);
         self.changed.notify_all();
