@@ -327,28 +327,31 @@ enum Armed {
     Anew,
 }
 
-// The system calls. Each stands with the reading of its error in a function that is never inlined: see
-// `poller.rs`.
+// The system calls. They leave `errno` alone where `call` needs no libc: foreign code that succeeds in a call
+// may still read it. Elsewhere each stands with the reading of its error in a function that is never inlined:
+// see `poller.rs`.
 
 #[inline(never)]
 fn create() -> io::Result<OwnedFd> {
     // SAFETY: the call takes no pointer.
-    owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })
+    owned(unsafe { call!(libc::SYS_epoll_create1, libc::EPOLL_CLOEXEC) })
 }
 
 #[inline(never)]
 fn create_event() -> io::Result<OwnedFd> {
     // SAFETY: the call takes no pointer.
-    owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })
+    owned(unsafe { call!(libc::SYS_eventfd2, 0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })
 }
 
 /// Makes the result of a system call that has just returned a new descriptor its owner.
-fn owned(fd: RawFd) -> io::Result<OwnedFd> {
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
+fn owned(fd: isize) -> io::Result<OwnedFd> {
     // SAFETY: the system has just returned this descriptor, so no other code owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    checked(fd).map(|fd| unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
+/// Converts the result of a system call.
+fn checked(result: isize) -> io::Result<isize> {
+    if result < 0 { Err(io::Error::from_raw_os_error(-result as i32)) } else { Ok(result) }
 }
 
 /// Adds one to the count of an eventfd. It cannot fail before 2^64 - 2 such calls.
@@ -360,10 +363,9 @@ fn write_event(event: &OwnedFd) {
 }
 
 #[inline(never)]
-fn control(epoll: RawFd, operation: i32, fd: RawFd, mut event: libc::epoll_event) -> io::Result<()> {
+fn control(epoll: RawFd, operation: i32, fd: RawFd, event: libc::epoll_event) -> io::Result<()> {
     // SAFETY: the call only reads `event`. The system checks the descriptors.
-    let result = unsafe { libc::epoll_ctl(epoll, operation, fd, &mut event) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    checked(unsafe { call!(libc::SYS_epoll_ctl, epoll, operation, fd, &raw const event) }).map(drop)
 }
 
 /// Waits for events, and returns how many there are. A call that a signal interrupts has none.

@@ -28,7 +28,7 @@ use crate::run::sched::Sched;
 use crate::run::wake;
 use crate::stack::coro::Coro;
 use crate::sync::{hold, unpaused};
-use crate::sys::{fork, preempt};
+use crate::sys::{self, fork, preempt};
 
 /// The case of a wait that ended because its descriptor was closed.
 const CLOSED: u32 = 1;
@@ -75,6 +75,10 @@ pub fn signal_of_runtime() -> Option<i32> {
 /// Parks the caller until one of `fds` has one of its events (`EPOLLIN` and the like), or until `until` on
 /// the runtime's clock. *Runs on: a green thread, in user code.*
 pub fn wait(fds: &[(RawFd, u32)], until: u64) -> End {
+    keep_errno(|| wait_for(fds, until))
+}
+
+fn wait_for(fds: &[(RawFd, u32)], until: u64) -> End {
     // SAFETY: the M of this OS thread lives as long as its runtime, which this G keeps until it ends.
     let m = unsafe { OwnM::new(&*on_m(|m| ptr::from_ref(m.shared())).expect("a green thread runs on an M")) };
     let moves = may_move(current_g().expect("a green thread runs here").shared());
@@ -108,17 +112,21 @@ pub fn wait(fds: &[(RawFd, u32)], until: u64) -> End {
 pub fn sleep_until(until: u64) -> End {
     let waiting = Waiting::begin_for(Why::Sleep, Cancel::Ends);
     let g = waiting.ticket().g;
-    end_of(g, park_here(waiting, until))
+    end_of(g, keep_errno(|| park_here(waiting, until)))
 }
 
 /// Parks until `until`, and returns with the same thread-locals.
 pub(crate) fn park_here(waiting: Waiting, until: u64) -> Outcome {
-    keep_thread(|| if until == clock::NEVER { waiting.park() } else { waiting.park_until_ns(until) })
+    keep_bound(|| if until == clock::NEVER { waiting.park() } else { waiting.park_until_ns(until) })
 }
 
-/// Runs `wait`, which may park but not unwind, and returns with the same thread-locals. *Runs on: a green
-/// thread, in user code.*
+/// Runs `wait`, which may park but not unwind, and returns with the same thread-locals. Leaves `errno` alone.
+/// *Runs on: a green thread, in user code.*
 pub fn keep_thread<T>(wait: impl FnOnce() -> T) -> T {
+    keep_errno(|| keep_bound(wait))
+}
+
+fn keep_bound<T>(wait: impl FnOnce() -> T) -> T {
     let g = current_g().expect("a green thread runs here");
     if may_move(g.shared()) {
         return wait();
@@ -126,6 +134,16 @@ pub fn keep_thread<T>(wait: impl FnOnce() -> T) -> T {
     let polled = g.set_polls(true);
     let result = wait();
     g.set_polls(polled);
+    result
+}
+
+/// Runs a part of the runtime for foreign code, and leaves `errno` alone: the caller's call may succeed, and
+/// then its `errno` is what it was. The runtime's own calls write it, such as a lock's that waits, and so do
+/// other green threads on this OS thread. May move to another OS thread as `call` does.
+pub(crate) fn keep_errno<T>(call: impl FnOnce() -> T) -> T {
+    let errno = sys::errno();
+    let result = call();
+    sys::set_errno(errno);
     result
 }
 
@@ -166,13 +184,15 @@ pub fn closed(fd: RawFd) {
         // The waits are the parent's, and so is the epoll instance, which the child has inherited.
         return;
     }
-    let mut waiters = Vec::new();
-    for sched in Sched::all() {
-        if let Some(foreign) = sched.netpoll.foreign_if_any() {
-            unpaused(|| foreign.closed(fd, &mut waiters));
+    keep_errno(|| {
+        let mut waiters = Vec::new();
+        for sched in Sched::all() {
+            if let Some(foreign) = sched.netpoll.foreign_if_any() {
+                unpaused(|| foreign.closed(fd, &mut waiters));
+            }
         }
-    }
-    end_as_closed(&mut waiters, None);
+        end_as_closed(&mut waiters, None);
+    });
 }
 
 /// Ends the waits of `waiters` as closed, but not that of `own`, which its waiter has begun anew.

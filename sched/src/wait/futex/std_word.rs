@@ -31,7 +31,7 @@ use std::sync::atomic::AtomicU32;
 
 use timers::clock;
 
-use crate::api::foreign::{is_thread_of_its_own, is_user_code, park_here};
+use crate::api::foreign::{is_thread_of_its_own, is_user_code, keep_errno, park_here};
 use crate::api::park::Waiting;
 use crate::g::own::OwnG;
 use crate::g::wait::{Cancel, Outcome};
@@ -87,7 +87,7 @@ pub fn wait_or_cancel(word: &AtomicU32, expected: u32, until: u64) -> WordWait {
 fn wait_in_table(word: &AtomicU32, expected: u32, company: Company, until: u64, cancel: Cancel) -> WordWait {
     let begin = || Waiting::begin_for(Why::StdLock, cancel);
     let _outside = OutsideWait::begin(word);
-    match TABLE.wait(word, expected, company, begin, |waiting| park_here(waiting, until)) {
+    match keep_errno(|| TABLE.wait(word, expected, company, begin, |waiting| park_here(waiting, until))) {
         Ok(Outcome::TimedOut) => WordWait::TimedOut,
         Ok(Outcome::Woken | Outcome::Cancelled) => WordWait::Woken,
         Err(Changed) => WordWait::Changed,
@@ -99,7 +99,7 @@ fn wait_in_table(word: &AtomicU32, expected: u32, company: Company, until: u64, 
 /// *Runs on: any thread.*
 pub fn wake(address: usize, most: usize, system: impl FnOnce(usize) -> isize) -> isize {
     // In a forked child a bucket may be locked by a thread that the child does not have.
-    if fork::is_forked() { system(most) } else { TABLE.wake(address, most, system) }
+    if fork::is_forked() { system(most) } else { keep_errno(|| TABLE.wake(address, most, system)) }
 }
 
 /// Calls `f` while the whole table is locked. For tests of what must not use the table: signal handlers, and

@@ -69,6 +69,49 @@ fn calls_move_with_their_errno() {
     }
 }
 
+/// A call that parks and succeeds leaves `errno` alone, as libc's does: also if its descriptor's number had
+/// another file before, and while other green threads fail on the same OS thread.
+#[test]
+fn a_call_that_succeeds_leaves_errno_alone() {
+    let _watchdog = Watchdog::new();
+    for locals in [ThreadLocals::OfOsThread, ThreadLocals::OfGreenThread] {
+        let runtime = Builder::new().procs(1).thread_locals(locals).build().unwrap();
+        let over = Arc::new(AtomicUsize::new(0));
+        let is_over = over.clone();
+        let other = runtime.spawn(move || {
+            while is_over.load(Relaxed) == 0 {
+                drop(std::fs::File::open("/is/not/there"));
+                std::thread::sleep(MILLI / 10);
+            }
+        });
+        for _ in 0..5 {
+            let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+            let reader = runtime.spawn(move || {
+                // SAFETY: this descriptor is not open.
+                unsafe { libc::close(-1) };
+                ours.read_exact(&mut [0]).unwrap();
+                let after_a_read = errno();
+                std::thread::sleep(MILLI);
+                let after_a_sleep = errno();
+                let (sender, receiver) = mpsc::channel();
+                let sends = runtime::spawn(move || {
+                    std::thread::sleep(MILLI);
+                    sender.send(()).unwrap();
+                });
+                receiver.recv().unwrap();
+                let after_a_lock = errno();
+                sends.join().unwrap();
+                [after_a_read, after_a_sleep, after_a_lock]
+            });
+            std::thread::sleep(2 * MILLI);
+            theirs.write_all(&[1]).unwrap();
+            assert_eq!(reader.join().unwrap(), [libc::EBADF; 3], "with {locals:?}");
+        }
+        over.store(1, Relaxed);
+        other.join().unwrap();
+    }
+}
+
 #[test]
 fn waits_of_std_take_no_os_threads() {
     const WAITING: usize = 300;
