@@ -17,6 +17,7 @@
 //! | `RUNTIME_FOLLOW_PROCESSORS` | `on`, `off` | `on` | [`follow_processors`](crate::Builder::follow_processors) |
 //! | `RUNTIME_MIGRATION` | `anytime`, `before-start` | `anytime` | [`migration`](crate::Builder::migration) |
 //! | `RUNTIME_THREAD_LOCALS` | `os`, `green` | `os` | [`thread_locals`](crate::Builder::thread_locals) |
+//! | `RUNTIME_LATE_LIBRARIES` | `on`, `off` | `off` | [`late_libraries`](crate::Builder::late_libraries) |
 //! | `RUNTIME_STACK_SIZE` | bytes: `262144`, `256KiB`, `1MiB` | `256KiB`; `1MiB` [in debug builds](crate::docs::stacks) | [`stack_size`](crate::Builder::stack_size) |
 //! | `RUNTIME_MAX_THREADS` | a number from 1 | 10000 | [`max_threads`](crate::Builder::max_threads) |
 //! | `RUNTIME_BLOCKING_THREADS` | a number from 1 | 512 | [`blocking_threads`](crate::Builder::blocking_threads) |

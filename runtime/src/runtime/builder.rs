@@ -59,6 +59,7 @@ pub struct Builder {
     thread_name: Option<String>,
     migration: Option<Migration>,
     thread_locals: Option<ThreadLocals>,
+    late_libraries: Option<bool>,
     tokio: Option<bool>,
     simulation: Option<Arc<dyn sched::simulation::Simulation>>,
 }
@@ -468,6 +469,38 @@ impl Builder {
         self
     }
 
+    /// Sets whether libraries that need a place in each thread's block of thread-locals can be opened
+    /// (`dlopen`) after this runtime was built. It has an effect with [`ThreadLocals::OfGreenThread`] only.
+    /// The default is `false`, or the environment variable `RUNTIME_LATE_LIBRARIES` (`on` or `off`).
+    ///
+    /// glibc keeps room in each block for such libraries: those with thread-locals of the initial-exec model,
+    /// as libgomp and some memory allocators have. With `false` the runtime takes that room: a parked closure
+    /// then needs 4 KB of memory less, and starts in less time. An attempt to open such a library fails, and
+    /// `dlerror` says "cannot allocate memory in static TLS block". All other libraries can be opened with
+    /// either setting. So can all libraries before the first runtime with such thread-locals.
+    ///
+    /// The first runtime of the process with `ThreadLocals::OfGreenThread` decides for all. After one with
+    /// `true` the setting `false` changes nothing. In programs with `runtime::interpose!(threads)` the
+    /// default is `true`.
+    ///
+    /// # Errors
+    ///
+    /// [`build`](Builder::build) returns `Unsupported` for `true` after a runtime with `false`.
+    ///
+    /// ```
+    /// use runtime::{Builder, ThreadLocals};
+    ///
+    /// let builder = Builder::new().thread_locals(ThreadLocals::OfGreenThread).late_libraries(true);
+    /// let Ok(runtime) = builder.build() else {
+    ///     return; // Not on this system.
+    /// };
+    /// // A library of OpenMP can be opened here.
+    /// ```
+    pub fn late_libraries(mut self, late_libraries: bool) -> Self {
+        self.late_libraries = Some(late_libraries);
+        self
+    }
+
     /// Sets whether tokio's crates work in this runtime's green threads. Its OS threads then run in the
     /// context of [tokio's reactor](crate::tokio), which starts with the first such runtime. The default is
     /// `false`, or the environment variable `RUNTIME_TOKIO`. (Feature `tokio`, which changes nothing by
@@ -762,6 +795,11 @@ impl Builder {
             .flatten(),
             strict: migration == Migration::BeforeStart,
             own_locals: thread_locals == ThreadLocals::OfGreenThread,
+            late_libraries: or_else(
+                self.late_libraries,
+                || environment::switch("RUNTIME_LATE_LIBRARIES"),
+                || false,
+            )?,
             around_thread: around_thread(self.tokio)?,
             simulation: self.simulation,
             attached: bounded::places(blocking_threads),
@@ -784,7 +822,9 @@ impl StartAtFirstUse for DefaultRuntime {
             return Err(io::Error::new(io::ErrorKind::Unsupported, text));
         }
         let asked = environment::bytes("RUNTIME_STACK_SIZE", sched::ALLOWED_STACK_BYTES)?;
-        let builder = Builder::new().stack_size(asked.unwrap_or(stack_bytes));
+        // Such a program opens what it always has.
+        let late = environment::switch("RUNTIME_LATE_LIBRARIES")?.unwrap_or(true);
+        let builder = Builder::new().stack_size(asked.unwrap_or(stack_bytes)).late_libraries(late);
         start_default(builder.thread_locals(ThreadLocals::OfGreenThread))
     }
 }

@@ -75,6 +75,8 @@ pub struct Config {
     pub strict: bool,
     /// Gives each closure thread-locals of its own (`tls.rs`).
     pub own_locals: bool,
+    /// With `own_locals`: libraries that need a place in each block of thread-locals can be opened later.
+    pub late_libraries: bool,
     /// Surrounds all that an M does, from the start of its OS thread to the end. It is called within the
     /// thread-locals of a closure that has its own, too, before its first line.
     pub around_thread: Option<Around>,

@@ -24,7 +24,7 @@ impl Sched {
         await_stacks::begin(config.await_stacks);
         check(&config)?;
         if config.own_locals {
-            tls::check(place)?;
+            tls::check(place, config.late_libraries)?;
             bounds::link();
         }
         fork::check()?;

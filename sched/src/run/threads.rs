@@ -329,6 +329,7 @@ pub(crate) mod tests {
             late_wake: None,
             strict: false,
             own_locals: false,
+            late_libraries: false,
             around_thread: None,
             simulation: None,
             attached: Arc::new(()),

@@ -56,6 +56,27 @@ pub(super) fn extent(block: usize, record: usize) -> (usize, usize) {
     (record, block)
 }
 
+/// Returns `extent` for blocks in which libraries have `used` bytes, and others none.
+pub(super) fn extent_of_used((below, _): (usize, usize), used: usize) -> (usize, usize) {
+    (below, used)
+}
+
+/// Returns how many bytes for libraries a block has, of that extent. The words at the base count.
+pub(super) fn room((_, above): (usize, usize)) -> usize {
+    above
+}
+
+/// The number of this processor in the files of programs.
+pub(super) const MACHINE: u16 = libc::EM_AARCH64;
+/// The relocation of a word to where thread-locals are, from the base (`R_AARCH64_TLS_TPREL`).
+pub(super) const PLACE_OF_THREAD_LOCALS: u64 = 1030;
+
+/// Returns how many bytes other libraries have, if one that came after them has `bytes` at `place`, from the
+/// base.
+pub(super) fn bytes_before(place: isize, _bytes: usize) -> usize {
+    place.unsigned_abs()
+}
+
 /// Returns where the images are, from the base.
 pub(super) fn images((_, above): (usize, usize)) -> Range<isize> {
     HEADER..above.cast_signed()

@@ -7,7 +7,7 @@ use std::io;
 pub(crate) enum Block {}
 
 /// Returns an error that says where there are blocks.
-pub(crate) fn check(_current: fn() -> usize) -> io::Result<()> {
+pub(crate) fn check(_current: fn() -> usize, _late_libraries: bool) -> io::Result<()> {
     let text = "thread-locals of green threads need Linux with glibc on x86-64 or AArch64, and no sanitizer";
     Err(io::Error::new(io::ErrorKind::Unsupported, text))
 }

@@ -9,6 +9,7 @@ mod arch;
 mod arch;
 mod layout;
 mod libraries;
+mod reserve;
 mod robust;
 mod symbols;
 mod try_out;
@@ -50,16 +51,21 @@ pub(crate) struct Block {
 static FOUND: OnceLock<Result<Layout, String>> = OnceLock::new();
 
 /// Looks up and tries out all that blocks rely on, the first time. `current` returns where the thread-local
-/// is that names a thread's M.
+/// is that names a thread's M. `late_libraries`: libraries that need a place in each block can be opened
+/// later; else they may be refused.
 ///
 /// # Errors
 /// `Unsupported`, with what is missing or differs.
-pub(crate) fn check(current: fn() -> usize) -> io::Result<()> {
+pub(crate) fn check(current: fn() -> usize, late_libraries: bool) -> io::Result<()> {
     let found = FOUND.get_or_init(|| {
-        let layout = on_a_thread(|| Layout::find(current))?;
+        let layout = on_a_thread(|| Layout::find(current, late_libraries))?;
         wrap_setxid()?;
         Ok(layout)
     });
+    if late_libraries && found.as_ref().is_ok_and(|layout| layout.is_reserve_taken) {
+        let text = "late_libraries is on, but a runtime where it was off has started before in this process";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+    }
     let tried = || {
         static TRIED: OnceLock<Result<(), String>> = OnceLock::new();
         TRIED.get_or_init(|| on_a_thread(try_out::all)).clone()
@@ -174,6 +180,7 @@ impl Block {
         loop {
             // The libraries first: one that comes later is noticed.
             let libraries = Libraries::latest();
+            layout.must_hold(libraries);
             // SAFETY: this contract; and the block is new.
             unsafe {
                 let base = layout.new_block(end);
@@ -310,6 +317,7 @@ impl Block {
                 self.replace();
             } else {
                 let latest = Libraries::latest();
+                self.layout.must_hold(latest);
                 latest.replace(self.libraries, self.base);
                 self.libraries = latest;
             }
@@ -410,7 +418,7 @@ mod tests {
 
     /// Calls `check` with a thread-local of this crate: no M runs in these tests, so that any one does.
     pub(super) fn check_with_any_thread_local() {
-        check(|| HOME.with(|home| ptr::from_ref(home).expose_provenance())).unwrap();
+        check(|| HOME.with(|home| ptr::from_ref(home).expose_provenance()), false).unwrap();
     }
 
     #[test]

@@ -10,7 +10,8 @@ use super::arch::{base, set_base};
 use super::libraries::{Image, Libraries};
 use super::symbols::{field, file_that_defines, size, symbol};
 use super::words::{read, write};
-use super::{arch, next_tid, offset_of_home, out_of_memory, robust};
+use super::{arch, next_tid, offset_of_home, out_of_memory, reserve, robust};
+use crate::sys::message::write_message;
 use crate::sys::of_libc::Real;
 
 /// How many keys a table of keys has, and how many tables a block may have.
@@ -29,6 +30,8 @@ pub(super) struct Layout {
     above: usize,
     /// The base is a multiple of this.
     align: usize,
+    /// True if glibc refuses libraries that need a place in each block and come later.
+    pub(super) is_reserve_taken: bool,
     init_ctype: unsafe extern "C" fn(),
     call_destructors: unsafe extern "C" fn(),
     /// The sequence number and the destructor of each key.
@@ -60,8 +63,9 @@ unsafe impl Send for Layout {}
 unsafe impl Sync for Layout {}
 
 impl Layout {
-    /// Finds everything. *Runs on: an OS thread that is not the first one.*
-    pub(super) fn find(current: fn() -> usize) -> Result<Layout, String> {
+    /// Finds everything. `keeps_reserve`: libraries can still be opened that need a place in each block.
+    /// *Runs on: an OS thread that is not the first one.*
+    pub(super) fn find(current: fn() -> usize, keeps_reserve: bool) -> Result<Layout, String> {
         arch::find_way_to_set_base()?;
         let own = base();
         let record_bytes = size(c"_thread_db_sizeof_pthread")?;
@@ -74,9 +78,6 @@ impl Layout {
             return Err("the vector of thread-locals is not where it is known to be in a block".into());
         }
         let robust = record + robust::offset(address_of_record, record_bytes)?;
-        let libraries = Libraries::search()?;
-        let of_libc = libraries.of_libc;
-        let of_libc = of_libc.ok_or("the thread-locals of libc are not in the block")?;
         let (mut bytes, mut align) = (0_usize, 0_usize);
         // SAFETY: the name is a function with this signature, which writes the two words.
         unsafe {
@@ -84,7 +85,14 @@ impl Layout {
                 c"_dl_get_tls_static_info",
             )?)(&raw mut bytes, &raw mut align);
         }
-        let (below, above) = arch::extent(bytes, record_bytes);
+        let mut extent = arch::extent(bytes, record_bytes);
+        // Before the search: it opens and closes libraries.
+        let used = if keeps_reserve { None } else { reserve::take(arch::room(extent)) };
+        extent = used.map_or(extent, |used| arch::extent_of_used(extent, used));
+        let (below, above) = extent;
+        let libraries = Libraries::search()?;
+        let of_libc = libraries.of_libc;
+        let of_libc = of_libc.ok_or("the thread-locals of libc are not in the block")?;
         let (resp, rseq) = (symbol(c"__resp")?, symbol(c"__rseq_offset").ok());
         let dlerror = symbol(c"__libc_dlerror_result").ok();
         // SAFETY: the names are functions with these signatures, and words, in every glibc that has them.
@@ -99,6 +107,7 @@ impl Layout {
                 below,
                 above,
                 align,
+                is_reserve_taken: used.is_some(),
                 init_ctype: transmute::<usize, unsafe extern "C" fn()>(symbol(c"__ctype_init")?),
                 call_destructors: transmute::<usize, unsafe extern "C" fn()>(symbol(c"__call_tls_dtors")?),
                 keys: ptr::with_exposed_provenance(symbol(c"__pthread_keys")?),
@@ -171,6 +180,18 @@ impl Layout {
             format!("malloc changes {words} words of libc's thread-locals, where 2 are known")
         })?;
         Ok(())
+    }
+
+    /// Ends the process if one of `libraries` has thread-locals beyond the block: a library with a single one
+    /// of one byte, see `reserve.rs`.
+    pub(super) fn must_hold(&self, libraries: &Libraries) {
+        if !libraries.lie_within(&arch::images((self.below, self.above))) {
+            write_message(format_args!(
+                "a library was opened that needs a place in each block of thread-locals, where green threads have none: \
+                 set RUNTIME_LATE_LIBRARIES=on"
+            ));
+            std::process::abort();
+        }
     }
 
     /// Returns how much memory a block needs that ends with a page.

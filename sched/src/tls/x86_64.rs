@@ -77,6 +77,27 @@ pub(super) fn extent(block: usize, record: usize) -> (usize, usize) {
     (block.saturating_sub(record), record)
 }
 
+/// Returns `extent` for blocks in which libraries have `used` bytes, and others none.
+pub(super) fn extent_of_used((_, above): (usize, usize), used: usize) -> (usize, usize) {
+    (used, above)
+}
+
+/// Returns how many bytes for libraries a block has, of that extent.
+pub(super) fn room((below, _): (usize, usize)) -> usize {
+    below
+}
+
+/// The number of this processor in the files of programs.
+pub(super) const MACHINE: u16 = libc::EM_X86_64;
+/// The relocation of a word to where thread-locals are, from the base (`R_X86_64_TPOFF64`).
+pub(super) const PLACE_OF_THREAD_LOCALS: u64 = 18;
+
+/// Returns how many bytes other libraries have, if one that came after them has `bytes` at `place`, from the
+/// base.
+pub(super) fn bytes_before(place: isize, bytes: usize) -> usize {
+    place.unsigned_abs().wrapping_sub(bytes)
+}
+
 /// Returns where the images are, from the base.
 pub(super) fn images((below, _): (usize, usize)) -> Range<isize> {
     -below.cast_signed()..0

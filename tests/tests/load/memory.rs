@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-use runtime::{JoinHandle, spawn};
-use tests::{child, on, system, wait_until};
+use runtime::{Builder, JoinHandle, spawn};
+use tests::{child, on, system, wait_until, with_built};
 
 /// In debug builds fewer threads are measured, and each may cost more.
 const DEBUG: bool = cfg!(debug_assertions);
@@ -15,8 +15,15 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// Returns the memory that each of `NUMBER` sleeping threads costs.
 fn bytes_each(start: impl Fn(Arc<AtomicUsize>) -> JoinHandle<()> + Send + Sync) -> usize {
+    bytes_each_in(Builder::new(), start)
+}
+
+fn bytes_each_in(
+    builder: Builder,
+    start: impl Fn(Arc<AtomicUsize>) -> JoinHandle<()> + Send + Sync,
+) -> usize {
     let mut bytes = 0;
-    on(2, || {
+    let body = || {
         // The first threads create pools and tables.
         (0..100).for_each(|_| spawn(|| ()).join().unwrap());
         let begun = Arc::new(AtomicUsize::new(0));
@@ -28,7 +35,8 @@ fn bytes_each(start: impl Fn(Arc<AtomicUsize>) -> JoinHandle<()> + Send + Sync) 
         runtime::sleep(Duration::from_millis(100));
         bytes = (system::resident_bytes() - before) / NUMBER;
         eprintln!("{bytes} bytes each");
-    });
+    };
+    with_built(builder.procs(2), |runtime| runtime.block_on(body));
     bytes
 }
 
@@ -42,6 +50,26 @@ fn a_sleeping_green_thread_costs_about_a_page() {
             })
         });
         assert!(bytes < if DEBUG { 10_000 } else { 5_000 }, "{bytes} bytes");
+    });
+}
+
+/// Its thread-locals are in the same page as its first frames.
+#[test]
+#[cfg(all(
+    target_env = "gnu",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(any(asan, portable))
+))]
+fn a_sleeping_green_thread_with_thread_locals_costs_about_a_page() {
+    child::passes("a_sleeping_green_thread_with_thread_locals_costs_about_a_page", "", || {
+        let builder = Builder::new().thread_locals(runtime::ThreadLocals::OfGreenThread);
+        let bytes = bytes_each_in(builder, |begun| {
+            spawn(move || {
+                begun.fetch_add(1, SeqCst);
+                runtime::sleep(HOUR);
+            })
+        });
+        assert!(bytes < if DEBUG { 14_000 } else { 5_300 }, "{bytes} bytes");
     });
 }
 

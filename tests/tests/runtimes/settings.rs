@@ -117,6 +117,7 @@ fn a_wrong_variable_is_named_with_what_is_allowed() {
         ("RUNTIME_PROCS", "4097", "a number from 1 to 4096 is expected"),
         ("RUNTIME_FOLLOW_PROCESSORS", "yes", "on or off is expected"),
         ("RUNTIME_MIGRATION", "never", "anytime or before-start is expected"),
+        ("RUNTIME_LATE_LIBRARIES", "yes", "on or off is expected"),
         ("RUNTIME_STACK_SIZE", "1", "a number of bytes from"),
         ("RUNTIME_STACK_SIZE", "256kb", "such as 262144 or 256KiB, is expected"),
         ("RUNTIME_MAX_THREADS", "0", "a number from 1 is expected"),

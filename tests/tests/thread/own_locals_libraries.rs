@@ -14,6 +14,7 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock, mpsc};
 
 use runtime::{Builder, ThreadLocals, scope, spawn, yield_now};
+use tests::child;
 use tests::folder::Folder;
 use tests::with_built;
 
@@ -27,17 +28,25 @@ unsafe impl Sync for Library {}
 
 impl Library {
     fn compile(folder: &Folder, start: i64) -> CString {
+        Library::compile_for(folder, start, "initial-exec", "long")
+    }
+
+    fn compile_for(folder: &Folder, start: i64, model: &str, number: &str) -> CString {
         let (source, library) = (folder.path(&format!("{start}.c")), folder.path(&format!("{start}.so")));
-        let text = format!(
-            "static __thread long value = {start}, counted;
-             long next(void) {{ return value++; }}
-             long count(void) {{ return ++counted; }}"
-        );
+        let text = if number == "long" {
+            format!(
+                "static __thread long value = {start}, counted;
+                 long next(void) {{ return value++; }}
+                 long count(void) {{ return ++counted; }}"
+            )
+        } else {
+            format!("__thread {number} value; {number} next(void) {{ return value++; }}")
+        };
         std::fs::write(&source, text).unwrap();
         // A compiler for the processor of this program.
         let mut cc = Command::new(std::env::var("TESTS_CC").unwrap_or("cc".into()));
-        cc.args(["-O1", "-shared", "-fPIC", "-ftls-model=initial-exec", "-o"]).arg(&library).arg(&source);
-        assert!(cc.status().unwrap().success());
+        cc.args(["-O1", "-shared", "-fPIC", "-o"]).arg(&library).arg(&source);
+        assert!(cc.arg(format!("-ftls-model={model}")).status().unwrap().success());
         CString::new(library.to_str().unwrap()).unwrap()
     }
 
@@ -78,10 +87,13 @@ fn check_in_many(library: &Library, start: i64) {
     }
 }
 
+fn builder(procs: usize) -> Builder {
+    Builder::new().procs(procs).thread_locals(ThreadLocals::OfGreenThread).late_libraries(true)
+}
+
 fn on_all(main: impl Fn() + Send + Sync) {
     for procs in [1, 2, 8] {
-        let builder = Builder::new().procs(procs).thread_locals(ThreadLocals::OfGreenThread);
-        with_built(builder, |runtime| runtime.block_on(&main));
+        with_built(builder(procs), |runtime| runtime.block_on(&main));
     }
 }
 
@@ -125,8 +137,7 @@ fn several_runtimes_open_libraries_while_closures_wait() {
             s.spawn(|| {
                 let folder = Folder::new();
                 let paths = [7, 42, 99].map(|start| (start, Library::compile(&folder, start)));
-                let builder = Builder::new().procs(2).thread_locals(ThreadLocals::OfGreenThread);
-                with_built(builder, |runtime| {
+                with_built(builder(2), |runtime| {
                     for (start, path) in paths.iter().cycle().take(20) {
                         runtime.block_on(|| open_while_closures_wait(*start, path));
                     }
@@ -209,5 +220,82 @@ fn libraries_are_opened_and_closed_while_closures_begin_and_end() {
         }
         drop(ends);
         spawner.join().unwrap();
+    });
+}
+
+/// Returns what glibc says of a library that it does not open.
+fn refusal(path: &CString) -> String {
+    // SAFETY: the library has no code that runs when it is opened. The text is this thread's until its next
+    // call of such a function.
+    unsafe {
+        assert!(libc::dlopen(path.as_ptr(), libc::RTLD_NOW).is_null(), "{path:?} was opened");
+        std::ffi::CStr::from_ptr(libc::dlerror()).to_str().unwrap().to_owned()
+    }
+}
+
+#[test]
+fn without_late_libraries_those_with_a_place_in_each_block_are_refused() {
+    tests::alone!();
+    let folder = Folder::new();
+    let before = Library::open(&Library::compile(&folder, 1));
+    let late = Library::compile(&folder, 2);
+    let dynamic = Library::compile_for(&folder, 3, "global-dynamic", "long");
+    let two_bytes = Library::compile_for(&folder, 4, "initial-exec", "short");
+    for procs in [1, 2, 8] {
+        let builder = Builder::new().procs(procs).thread_locals(ThreadLocals::OfGreenThread);
+        with_built(builder, |runtime| {
+            runtime.block_on(|| {
+                check_in_many(&before, 1);
+                for path in [&late, &two_bytes] {
+                    let text = refusal(path);
+                    assert!(text.contains("cannot allocate memory in static TLS block"), "{text}");
+                }
+                let library = Library::open(&dynamic);
+                check_in_many(&library, 3);
+                library.close();
+                check_in_many(&before, 1);
+            });
+        });
+    }
+    let error = builder(1).build().unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::Unsupported);
+    assert!(error.to_string().starts_with("late_libraries is on, but"), "{error}");
+}
+
+/// The reserve for libraries is that of the process: who keeps it, keeps it for all.
+#[test]
+fn a_runtime_with_late_libraries_keeps_them_for_all() {
+    tests::alone!();
+    let folder = Folder::new();
+    let path = Library::compile(&folder, 7);
+    with_built(builder(1), |_| {});
+    with_built(builder(2).late_libraries(false), |runtime| {
+        runtime.block_on(|| {
+            let library = Library::open(&path);
+            check_in_many(&library, 7);
+            library.close();
+        });
+    });
+}
+
+/// glibc has one byte left, where a green thread has its stack.
+#[test]
+fn a_library_of_one_byte_ends_the_process() {
+    let body = || {
+        let folder = Folder::new();
+        let path = Library::compile_for(&folder, 5, "initial-exec", "char");
+        let builder = Builder::new().procs(1).thread_locals(ThreadLocals::OfGreenThread);
+        with_built(builder, |runtime| {
+            runtime.block_on(|| {
+                // No green thread uses the library.
+                std::mem::forget(Library::open(&path));
+                yield_now();
+                scope(|s| drop(s.spawn(yield_now)));
+            });
+        });
+    };
+    child::run("a_library_of_one_byte_ends_the_process", "", body, |output| {
+        let text = child::stderr(output);
+        assert!(!output.status.success() && text.contains("RUNTIME_LATE_LIBRARIES=on"), "{text}");
     });
 }
