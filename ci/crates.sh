@@ -6,6 +6,7 @@
 # `benches/std-threads` run in small sizes. The tests of `runtime/preload` run programs of Debian's packages with green threads.
 # The package `simulated` has programs of std's threads in simulations.
 # The package `programs` has larger examples, whose tests run them with PostgreSQL and Redis.
+# Programs of random operations run with green threads and with OS threads (`ci/threads-soak.sh`).
 # The soak of `interpose` performs random operations of std on green threads, for SOAK_SECONDS (default 24).
 # LOAD_SECONDS is the duration of each load by wrk, h2load and tonic (default 1; there are eleven of them). Needs cargo-nextest.
 # Usage: ci/crates.sh [--build]   (--build builds the tests only)
@@ -29,3 +30,4 @@ built=${CARGO_TARGET_DIR:-target}/debug
 "$built/examples/crawler"
 # The soak of ci/nightly.sh lasts an hour.
 "$built/soak" "${SOAK_SECONDS:-24}"
+"$PWD/../../ci/threads-soak.sh" 5

@@ -38,6 +38,7 @@ running() {
     # Longer loads than the one second each of .ci/run, and a long soak of `interpose`.
     export LOAD_SECONDS=$load SOAK_SECONDS=$interpose
     step target/none ci/crates.sh
+    step target/none ci/threads-soak.sh $interpose
     step tests/crates/target ci/suites.sh --times $suites
 }
 
