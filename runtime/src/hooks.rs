@@ -52,17 +52,17 @@
 #[macro_export]
 macro_rules! interpose {
     () => {
-        $crate::__interposed! { __define syscall = $crate::hooks::functions::numbered::interposed; }
+        $crate::__interposed! { interposed __define syscall = $crate::hooks::functions::numbered::interposed; }
     };
     (threads) => {
-        $crate::__interposed! { __threaded syscall = $crate::hooks::functions::numbered::interposed; }
+        $crate::__interposed! { interposed __threaded syscall = $crate::hooks::functions::numbered::interposed; }
     };
     // The library of `runtime/preload`, which exports the names.
     (preload) => {
-        $crate::__interposed! { __preloaded syscall = $crate::hooks::functions::numbered::interposed; }
+        $crate::__interposed! { interposed __preloaded syscall = $crate::hooks::functions::numbered::interposed; }
     };
     (sim) => {
-        $crate::__interposed! { __simulated_threads syscall = $crate::hooks::functions::numbered::both; }
+        $crate::__interposed! { both __simulated_threads syscall = $crate::hooks::functions::numbered::both; }
     };
 }
 
@@ -158,56 +158,77 @@ pub mod functions {
         pub use sim::disk::metadata::statx;
         pub use sim::escapes::{clock_nanosleep, getentropy, gettimeofday, nanosleep, open, open64, time};
     }
+    /// What a program with `interpose!(sim)` has: sockets may be simulated.
+    #[cfg(all(feature = "interpose", feature = "sim"))]
+    pub mod both {
+        pub use super::super::sockets::*;
+        pub use super::interposed::{
+            __ppoll_chk, clock_nanosleep, close_range, closefrom, epoll_wait, nanosleep, preadv2, preadv64v2,
+            pwritev2, pwritev64v2, sleep, thrd_sleep, usleep,
+        };
+    }
     pub use super::syscall as numbered;
 }
+
+/// The functions on sockets of a program with `interpose!(sim)`.
+#[cfg(all(
+    feature = "interpose",
+    feature = "sim",
+    target_os = "linux",
+    target_env = "gnu",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+#[doc(hidden)]
+pub mod sockets;
 
 #[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub mod syscall;
 
-/// Defines libc's names that `interpose` has, by the macro `define`, with `more`.
+/// Defines libc's names that `interpose` has, by the macro `define`, with `more`. The functions are those of
+/// the module `from`.
 #[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __interposed {
-    ($define:ident $($more:tt)*) => {
+    ($from:ident $define:ident $($more:tt)*) => {
         $crate::$define! {
-            accept = $crate::hooks::functions::interposed::accept;
-            accept4 = $crate::hooks::functions::interposed::accept4;
-            close = $crate::hooks::functions::interposed::close;
-            close_range = $crate::hooks::functions::interposed::close_range;
-            closefrom = $crate::hooks::functions::interposed::closefrom;
-            connect = $crate::hooks::functions::interposed::connect;
-            dup2 = $crate::hooks::functions::interposed::dup2;
-            dup3 = $crate::hooks::functions::interposed::dup3;
-            epoll_wait = $crate::hooks::functions::interposed::epoll_wait;
-            getaddrinfo = $crate::hooks::functions::interposed::getaddrinfo;
-            poll = $crate::hooks::functions::interposed::poll;
-            ppoll = $crate::hooks::functions::interposed::ppoll;
-            select = $crate::hooks::functions::interposed::select;
-            nanosleep = $crate::hooks::functions::interposed::nanosleep;
-            clock_nanosleep = $crate::hooks::functions::interposed::clock_nanosleep;
-            sleep = $crate::hooks::functions::interposed::sleep;
-            thrd_sleep = $crate::hooks::functions::interposed::thrd_sleep;
-            usleep = $crate::hooks::functions::interposed::usleep;
-            preadv2 = $crate::hooks::functions::interposed::preadv2;
-            preadv64v2 = $crate::hooks::functions::interposed::preadv64v2;
-            pwritev2 = $crate::hooks::functions::interposed::pwritev2;
-            pwritev64v2 = $crate::hooks::functions::interposed::pwritev64v2;
-            read = $crate::hooks::functions::interposed::read;
-            readv = $crate::hooks::functions::interposed::readv;
-            recv = $crate::hooks::functions::interposed::recv;
-            recvfrom = $crate::hooks::functions::interposed::recvfrom;
-            recvmsg = $crate::hooks::functions::interposed::recvmsg;
-            send = $crate::hooks::functions::interposed::send;
-            sendmsg = $crate::hooks::functions::interposed::sendmsg;
-            sendto = $crate::hooks::functions::interposed::sendto;
-            write = $crate::hooks::functions::interposed::write;
-            writev = $crate::hooks::functions::interposed::writev;
-            __poll_chk = $crate::hooks::functions::interposed::__poll_chk;
-            __ppoll_chk = $crate::hooks::functions::interposed::__ppoll_chk;
-            __read_chk = $crate::hooks::functions::interposed::__read_chk;
-            __recv_chk = $crate::hooks::functions::interposed::__recv_chk;
-            __recvfrom_chk = $crate::hooks::functions::interposed::__recvfrom_chk;
+            accept = $crate::hooks::functions::$from::accept;
+            accept4 = $crate::hooks::functions::$from::accept4;
+            close = $crate::hooks::functions::$from::close;
+            close_range = $crate::hooks::functions::$from::close_range;
+            closefrom = $crate::hooks::functions::$from::closefrom;
+            connect = $crate::hooks::functions::$from::connect;
+            dup2 = $crate::hooks::functions::$from::dup2;
+            dup3 = $crate::hooks::functions::$from::dup3;
+            epoll_wait = $crate::hooks::functions::$from::epoll_wait;
+            getaddrinfo = $crate::hooks::functions::$from::getaddrinfo;
+            poll = $crate::hooks::functions::$from::poll;
+            ppoll = $crate::hooks::functions::$from::ppoll;
+            select = $crate::hooks::functions::$from::select;
+            nanosleep = $crate::hooks::functions::$from::nanosleep;
+            clock_nanosleep = $crate::hooks::functions::$from::clock_nanosleep;
+            sleep = $crate::hooks::functions::$from::sleep;
+            thrd_sleep = $crate::hooks::functions::$from::thrd_sleep;
+            usleep = $crate::hooks::functions::$from::usleep;
+            preadv2 = $crate::hooks::functions::$from::preadv2;
+            preadv64v2 = $crate::hooks::functions::$from::preadv64v2;
+            pwritev2 = $crate::hooks::functions::$from::pwritev2;
+            pwritev64v2 = $crate::hooks::functions::$from::pwritev64v2;
+            read = $crate::hooks::functions::$from::read;
+            readv = $crate::hooks::functions::$from::readv;
+            recv = $crate::hooks::functions::$from::recv;
+            recvfrom = $crate::hooks::functions::$from::recvfrom;
+            recvmsg = $crate::hooks::functions::$from::recvmsg;
+            send = $crate::hooks::functions::$from::send;
+            sendmsg = $crate::hooks::functions::$from::sendmsg;
+            sendto = $crate::hooks::functions::$from::sendto;
+            write = $crate::hooks::functions::$from::write;
+            writev = $crate::hooks::functions::$from::writev;
+            __poll_chk = $crate::hooks::functions::$from::__poll_chk;
+            __ppoll_chk = $crate::hooks::functions::$from::__ppoll_chk;
+            __read_chk = $crate::hooks::functions::$from::__read_chk;
+            __recv_chk = $crate::hooks::functions::$from::__recv_chk;
+            __recvfrom_chk = $crate::hooks::functions::$from::__recvfrom_chk;
             $($more)*
         }
     };
@@ -249,7 +270,31 @@ macro_rules! __threaded {
 #[macro_export]
 macro_rules! __simulated_threads {
     ($($more:tt)*) => {
-        $crate::__with_threads! { __simulated $($more)* }
+        $crate::__with_threads! {
+            __simulated
+            bind = $crate::hooks::functions::both::bind;
+            copy_file_range = $crate::hooks::functions::both::copy_file_range;
+            dup = $crate::hooks::functions::both::dup;
+            epoll_ctl = $crate::hooks::functions::both::epoll_ctl;
+            fcntl = $crate::hooks::functions::both::fcntl;
+            fcntl64 = $crate::hooks::functions::both::fcntl64;
+            gethostbyname = $crate::hooks::functions::both::gethostbyname;
+            getpeername = $crate::hooks::functions::both::getpeername;
+            getsockname = $crate::hooks::functions::both::getsockname;
+            getsockopt = $crate::hooks::functions::both::getsockopt;
+            ioctl = $crate::hooks::functions::both::ioctl;
+            listen = $crate::hooks::functions::both::listen;
+            recvmmsg = $crate::hooks::functions::both::recvmmsg;
+            sendfile = $crate::hooks::functions::both::sendfile;
+            sendfile64 = $crate::hooks::functions::both::sendfile64;
+            sendmmsg = $crate::hooks::functions::both::sendmmsg;
+            setsockopt = $crate::hooks::functions::both::setsockopt;
+            shutdown = $crate::hooks::functions::both::shutdown;
+            socket = $crate::hooks::functions::both::socket;
+            socketpair = $crate::hooks::functions::both::socketpair;
+            splice = $crate::hooks::functions::both::splice;
+            $($more)*
+        }
     };
 }
 

@@ -18,9 +18,12 @@
 //!   addresses of all sockets.
 //! - `faults.rs` decides for faults.
 //! - `handle.rs` has what takes the place of the system's sockets.
+//! - `descriptors.rs` has the sockets that programs of std make, with numbers as descriptors of the system.
 
 mod addr;
 mod datagram;
+#[doc(hidden)]
+pub mod descriptors;
 mod faults;
 mod handle;
 mod inbox;

@@ -15,9 +15,9 @@ use super::{Network, NetworkState, here, udp};
 use crate::errors::error;
 
 /// An open socket. Dropping it closes it.
-struct Handle {
-    network: Arc<Network>,
-    id: u64,
+pub(super) struct Handle {
+    pub(super) network: Arc<Network>,
+    pub(super) id: u64,
 }
 
 /// A simulated TCP stream.
@@ -65,7 +65,7 @@ impl Handle {
     }
 
     /// Calls `f` with the state and the id of this socket.
-    fn with<T>(&self, f: impl FnOnce(&mut NetworkState, u64) -> T) -> T {
+    pub(super) fn with<T>(&self, f: impl FnOnce(&mut NetworkState, u64) -> T) -> T {
         self.network.with(|state| f(state, self.id))
     }
 
@@ -75,11 +75,11 @@ impl Handle {
         self.with(f)
     }
 
-    fn number(&self) -> i64 {
+    pub(super) fn number(&self) -> i64 {
         FIRST_NUMBER - self.id as i64
     }
 
-    fn set_token(&self, token: Option<Token>) -> io::Result<()> {
+    pub(super) fn set_token(&self, token: Option<Token>) -> io::Result<()> {
         self.with(|state, id| match state.sockets.get_mut(&id) {
             Some(socket) => {
                 socket.token = token;

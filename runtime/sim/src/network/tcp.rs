@@ -37,6 +37,8 @@ const FIRST_PAUSE_NS: u64 = 1_000_000_000;
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) local: Addr,
+    /// How many streams may wait to be accepted; 0 of a socket that has an address and does not listen.
+    pub(super) room: usize,
     /// Streams that wait to be accepted.
     pub(super) queue: VecDeque<u64>,
     /// Unix streams that wait for room in the queue.
@@ -123,11 +125,11 @@ impl Segment {
 
 impl Listener {
     pub(super) fn new(local: Addr) -> Self {
-        Listener { local, queue: VecDeque::new(), waiting: VecDeque::new() }
+        Listener { local, room: BACKLOG, queue: VecDeque::new(), waiting: VecDeque::new() }
     }
 
     pub(super) fn has_room(&self) -> bool {
-        self.queue.len() < BACKLOG
+        self.queue.len() < self.room
     }
 }
 
@@ -165,6 +167,17 @@ impl Stream {
         let is_over =
             self.peer_ended || self.read_shut || self.state == Phase::Broken || self.error.is_some();
         self.state != Phase::Connecting && (!self.inbox.is_empty() || is_over)
+    }
+
+    /// Returns how many bytes a read would find.
+    pub(super) fn available(&self) -> usize {
+        self.inbox.len()
+    }
+
+    /// Returns which directions have ended: that of the peer, and that to the peer.
+    pub(super) fn ended(&self) -> (bool, bool) {
+        let broken = self.state == Phase::Broken;
+        (self.peer_ended || self.read_shut || broken, self.cannot_write())
     }
 
     pub(super) fn is_writable(&self) -> bool {
@@ -327,7 +340,8 @@ impl NetworkState {
         if stream.state != Phase::Connecting || stream.peer_socket != 0 {
             return;
         }
-        let Some(listener) = self.nodes.bound(link.1, Protocol::Tcp, target) else {
+        let bound = self.nodes.bound(link.1, Protocol::Tcp, target);
+        let Some(listener) = bound.filter(|&id| self.listener(id).is_ok_and(|found| found.room > 0)) else {
             return self.answer_rst(link, 0, client);
         };
         if self.listener(listener).is_ok_and(|listener| listener.has_room()) {

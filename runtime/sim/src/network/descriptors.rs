@@ -1,0 +1,303 @@
+//! Sockets that code of std or C makes in a simulation, by functions of libc. They are sockets of the
+//! simulated network, with numbers that no file of the system has (`table.rs`).
+//!
+//! A program with the line `runtime::interpose!(sim)` names the functions of `hooks/sockets.rs` of
+//! `monochrome`, and these ask here first. Each function here returns `None` if the call is not for a
+//! simulated socket: then it is the system's. Else it returns what a system call returns: an error is
+//! `-errno`.
+//!
+//! ```text
+//!   number ──> Description: mode, time-outs, options; shared by duplicates
+//!                   └─> Open: the socket of the network, from the first call that gives it an address
+//! ```
+//!
+//! - Each call is a point of choice. None unwinds: its caller is std or C. A call that has to end because the
+//!   simulation or the node does returns `ECANCELED` or `ENETDOWN`.
+//! - What is not simulated fails the run by `escape`, which names it.
+//! - `calls.rs` has the calls on addresses, `transfer.rs` those that move bytes, `options.rs` those on
+//!   settings, and `poll.rs` has `poll`. `open.rs` has the waits, `address.rs` the addresses of C.
+
+#![allow(unsafe_code)]
+
+mod address;
+mod calls;
+mod open;
+mod options;
+mod poll;
+mod table;
+mod transfer;
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, c_int};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use netpoll::Direction;
+use sched::simulation;
+use sched::sync::Mutex;
+
+use super::{Network, here};
+use open::{Limit, Open, escape};
+
+pub use calls::{accept4, bind, connect, getpeername, getsockname, listen, shutdown};
+pub use options::{fcntl, getsockopt, ioctl, setsockopt};
+pub use poll::poll;
+pub use transfer::{read, readv, recvfrom, recvmsg, sendmsg, sendto, write, writev};
+
+/// The result of a call, or an error number.
+type Done<T = isize> = Result<T, c_int>;
+
+/// What a number stands for. Duplicates of the number share it.
+struct Description {
+    network: Arc<Network>,
+    /// `AF_INET`, `AF_INET6` or `AF_UNIX`.
+    family: c_int,
+    kind: Kind,
+    /// `None` of a socket that has no address yet.
+    open: Mutex<Option<Arc<Open>>>,
+    nonblocking: AtomicBool,
+    /// For how long a call may wait to read, and to write, in microseconds; 0 means for ever.
+    limits: [AtomicU64; 2],
+    /// Options without an effect, with the values that were set: by level and name.
+    options: Mutex<BTreeMap<(c_int, c_int), c_int>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Stream,
+    Datagrams,
+}
+
+impl Description {
+    fn new(network: Arc<Network>, family: c_int, kind: Kind, open: Option<Open>) -> Self {
+        Description {
+            network,
+            family,
+            kind,
+            open: Mutex::new(open.map(Arc::new)),
+            nonblocking: AtomicBool::new(false),
+            limits: Default::default(),
+            options: Mutex::default(),
+        }
+    }
+
+    fn open(&self) -> Option<Arc<Open>> {
+        self.open.lock().clone()
+    }
+
+    /// Returns the socket of the network.
+    ///
+    /// # Errors
+    /// Returns `otherwise` if there is none yet.
+    fn open_or(&self, otherwise: c_int) -> Done<Arc<Open>> {
+        self.open().ok_or(otherwise)
+    }
+
+    fn set_open(&self, open: Open) -> Arc<Open> {
+        let open = Arc::new(open);
+        let earlier = self.open.lock().replace(open.clone());
+        // Its end tells the network, which takes locks of its own.
+        drop(earlier);
+        open
+    }
+
+    // Relaxed, here and in the other accesses: one thread runs all green threads of a simulation.
+    fn is_nonblocking(&self) -> bool {
+        self.nonblocking.load(Ordering::Relaxed)
+    }
+
+    fn set_nonblocking(&self, nonblocking: bool) {
+        self.nonblocking.store(nonblocking, Ordering::Relaxed);
+    }
+
+    fn limit_of(&self, direction: Direction) -> &AtomicU64 {
+        &self.limits[usize::from(direction == Direction::Write)]
+    }
+
+    /// Returns for how long a call with these flags may wait.
+    fn limit(&self, direction: Direction, flags: c_int) -> Limit {
+        match self.limit_of(direction).load(Ordering::Relaxed) {
+            _ if flags & libc::MSG_DONTWAIT != 0 || self.is_nonblocking() => Limit::Now,
+            0 => Limit::Never,
+            micros => Limit::For(Duration::from_micros(micros)),
+        }
+    }
+}
+
+/// Converts a result into what a system call returns.
+fn raw(done: Done) -> isize {
+    done.unwrap_or_else(|number| -(number as isize))
+}
+
+/// Calls `call` with the socket of a number, after a point of choice. Returns `None` if the number stands for
+/// no simulated socket.
+#[inline]
+fn on(fd: c_int, call: impl FnOnce(&Arc<Description>) -> Done) -> Option<isize> {
+    table::is_taken(fd).then(|| raw(find(fd).and_then(|socket| call(&socket))))
+}
+
+/// Returns the socket of a number, after a point of choice.
+///
+/// # Errors
+/// Returns `EBADF` if it is one of another simulation, or the caller is in none.
+fn find(fd: c_int) -> Done<Arc<Description>> {
+    // It does not unwind, other than `point`.
+    simulation::point_in_drop();
+    let socket = table::find(fd).filter(|socket| is_here(socket));
+    socket.ok_or(libc::EBADF)
+}
+
+fn is_here(socket: &Description) -> bool {
+    here().is_some_and(|network| Arc::ptr_eq(&network, &socket.network))
+}
+
+/// Returns `true` if the number stands for a simulated socket.
+#[inline]
+#[must_use]
+pub fn is_simulated(fd: c_int) -> bool {
+    table::is_taken(fd)
+}
+
+/// `socket`. Returns `None` outside of a simulation.
+#[must_use]
+pub fn socket(domain: c_int, kind: c_int, protocol: c_int) -> Option<isize> {
+    let network = network_of_user()?;
+    Some(raw(kind_of(domain, kind, protocol).and_then(|of| {
+        let socket = Description::new(network, domain, of, None);
+        number(socket, kind)
+    })))
+}
+
+/// `socketpair`: two streams within a node. Returns `None` outside of a simulation.
+///
+/// # Safety
+/// `pair` is a place for two numbers.
+pub unsafe fn socketpair(domain: c_int, kind: c_int, protocol: c_int, pair: *mut c_int) -> Option<isize> {
+    let network = network_of_user()?;
+    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    let made = if domain == libc::AF_UNIX && kind & !flags == libc::SOCK_STREAM && protocol == 0 {
+        make_pair(&network, kind)
+    } else {
+        Err(escape("a pair of sockets that are not Unix streams", libc::EOPNOTSUPP))
+    };
+    Some(raw(made.map(|numbers| {
+        // SAFETY: the caller's place.
+        unsafe { pair.cast::<[c_int; 2]>().write_unaligned(numbers) };
+        0
+    })))
+}
+
+fn make_pair(network: &Arc<Network>, kind: c_int) -> Done<[c_int; 2]> {
+    let ends = network.with(|state| state.pair(simulation::node()));
+    let (one, other) = ends.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
+    let [one, other] = [one, other].map(|id| {
+        let handle = super::handle::Handle { network: network.clone(), id };
+        Description::new(network.clone(), libc::AF_UNIX, Kind::Stream, Some(Open::new(handle)))
+    });
+    let one = number(one, kind)? as c_int;
+    let other = number(other, kind).inspect_err(|_| {
+        drop(table::remove(one));
+        table::close(one);
+    })?;
+    Ok([one, other as c_int])
+}
+
+/// Returns the network around the caller, if that is the code of a simulation, after a point of choice.
+fn network_of_user() -> Option<Arc<Network>> {
+    if !simulation::is_user_code() {
+        return None;
+    }
+    simulation::point_in_drop();
+    here()
+}
+
+/// Gives a new socket a number, with the flags of its making.
+fn number(socket: Description, flags: c_int) -> Done {
+    socket.set_nonblocking(flags & libc::SOCK_NONBLOCK != 0);
+    let fd = table::add(Arc::new(socket), 0, flags & libc::SOCK_CLOEXEC != 0)?;
+    Ok(fd as isize)
+}
+
+fn kind_of(domain: c_int, kind: c_int, protocol: c_int) -> Done<Kind> {
+    let kind = kind & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC);
+    let is_inet = domain == libc::AF_INET || domain == libc::AF_INET6;
+    match (is_inet, kind, protocol) {
+        (true, libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP) => Ok(Kind::Stream),
+        (true, libc::SOCK_DGRAM, 0 | libc::IPPROTO_UDP) => Ok(Kind::Datagrams),
+        (false, ..) if domain == libc::AF_UNIX => {
+            Err(escape("a Unix socket of the system, which is no pair", libc::EAFNOSUPPORT))
+        }
+        _ => Err(escape("a socket of the system that is neither TCP nor UDP", libc::EPROTONOSUPPORT)),
+    }
+}
+
+/// Takes a number from its socket, before `close` or a call that puts another file there. The number is then
+/// one of the system's, and still open. Returns an error for a socket of another simulation.
+pub fn close(fd: c_int) -> Option<isize> {
+    if !table::is_taken(fd) {
+        return None;
+    }
+    // What was made in a simulation may be dropped after its end.
+    let is_foreign = |socket: &Description| here().is_some() && !is_here(socket);
+    if table::find(fd).is_some_and(|socket| is_foreign(&socket)) {
+        return Some(raw(Err(libc::EBADF)));
+    }
+    let socket = table::remove(fd);
+    simulation::point_in_drop();
+    drop(socket);
+    None
+}
+
+/// `dup`: gives the socket a second number.
+#[must_use]
+pub fn dup(fd: c_int) -> Option<isize> {
+    on(fd, |socket| duplicate(socket, 0, false))
+}
+
+/// Gives a socket a second number, the lowest that is free from `first` on.
+fn duplicate(socket: &Arc<Description>, first: c_int, closes_on_exec: bool) -> Done {
+    table::add(socket.clone(), first, closes_on_exec).map(|fd| fd as isize)
+}
+
+/// Makes `new` stand for the socket of `old`, after the system has duplicated the descriptor.
+pub fn has_duplicated(old: c_int, new: c_int) {
+    if let Some(socket) = table::find(old).filter(|_| table::is_taken(old)) {
+        // Without a place it is the system's, where each call fails.
+        _ = table::add_at(new, socket);
+    }
+}
+
+/// Fails the run if one of the numbers stands for a simulated socket: `what` is not simulated.
+#[must_use]
+pub fn refuse(fds: &[c_int], what: &str, number: c_int) -> Option<isize> {
+    fds.iter().any(|&fd| table::is_taken(fd)).then(|| raw(Err(escape(what, number))))
+}
+
+/// Returns the address of a node, as text, if the code of a simulation looks up a name. An address and no
+/// name is `None`: nothing is looked up.
+///
+/// # Errors
+/// Returns `EAI_NONAME` if no node has the name.
+pub fn resolve(host: &CStr) -> Option<Result<CString, c_int>> {
+    let network = network_of_user()?;
+    let host = host.to_str().unwrap_or_default();
+    if host.parse::<IpAddr>().is_ok() {
+        return None;
+    }
+    let found = network.with(|state| state.nodes.look_up(host));
+    let first = found.ok().and_then(|found| CString::new(found.first()?.to_string()).ok());
+    Some(first.ok_or(libc::EAI_NONAME))
+}
+
+/// Fails the run if the code of a simulation looks up a name by `function`, which is not simulated. Returns
+/// `false` outside of a simulation.
+#[must_use]
+pub fn refuse_look_up(function: &str) -> bool {
+    let refused = simulation::is_user_code();
+    if refused {
+        escape(function, 0);
+    }
+    refused
+}

@@ -1,0 +1,269 @@
+//! The calls on addresses and connections.
+
+use std::ffi::c_int;
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
+use std::sync::Arc;
+
+use libc::{sockaddr, socklen_t};
+use netpoll::Direction;
+use sched::simulation;
+
+use super::super::addr::Addr;
+use super::super::handle::Handle;
+use super::super::tcp::Phase;
+use super::super::{Kind as Socket, NetworkState};
+use super::open::{Limit, Open, escape};
+use super::{Description, Done, Kind, address, number, on};
+use crate::errors::error;
+
+impl Description {
+    /// Makes a socket of the network by `make`.
+    fn make(&self, make: impl FnOnce(&mut NetworkState, u32) -> std::io::Result<u64>) -> Done<Arc<Open>> {
+        let made = self.network.with(|state| make(state, simulation::node()));
+        let id = made.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
+        let open = self.set_open(Open::new(Handle { network: self.network.clone(), id }));
+        self.set_linger(&open)?;
+        Ok(open)
+    }
+
+    /// Returns the address that stands for any.
+    fn any(&self) -> SocketAddr {
+        match self.family {
+            libc::AF_INET6 => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+            _ => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        }
+    }
+
+    /// Gives a new socket an address.
+    fn bind(&self, to: SocketAddr) -> Done<Arc<Open>> {
+        self.check_family(to)?;
+        match self.kind {
+            Kind::Stream => self.make(|state, node| {
+                let id = state.listen(node, to)?;
+                // It listens only from `listen` on.
+                state.listener(id)?.room = 0;
+                Ok(id)
+            }),
+            Kind::Datagrams => self.make(|state, node| state.bind_udp(node, to)),
+        }
+    }
+
+    /// # Errors
+    /// Returns `EAFNOSUPPORT` for an address that a socket of this family does not have.
+    fn check_family(&self, address: SocketAddr) -> Done<()> {
+        let fits = address.is_ipv6() == (self.family == libc::AF_INET6);
+        if fits { Ok(()) } else { Err(libc::EAFNOSUPPORT) }
+    }
+
+    /// Returns the socket for datagrams, with an address of its own.
+    pub(super) fn bound(&self) -> Done<Arc<Open>> {
+        self.open().map_or_else(|| self.bind(self.any()), Ok)
+    }
+
+    /// Connects a stream.
+    fn connect_stream(&self, to: SocketAddr) -> Done {
+        self.check_family(to)?;
+        let limit = self.limit(Direction::Write, 0);
+        let open = match self.open() {
+            None => self.make(|state, node| state.connect(node, to))?,
+            Some(open) => match phase(&open)? {
+                Some(Phase::Connected) => return Err(libc::EISCONN),
+                Some(Phase::Connecting) if matches!(limit, Limit::Now) => return Err(libc::EALREADY),
+                Some(Phase::Connecting) => open,
+                // A connection that was refused may be tried again, when its error has been seen.
+                Some(Phase::Broken) => match take_error(&open)? {
+                    0 => self.make(|state, node| state.connect(node, to))?,
+                    number => return Err(number),
+                },
+                None => return Err(not_listening(&open)?),
+            },
+        };
+        let connected = open.repeat(Direction::Write, limit, |state, id| {
+            let stream = state.stream(id)?;
+            match (stream.state, stream.error.take()) {
+                (Phase::Connecting, _) => Err(std::io::ErrorKind::WouldBlock.into()),
+                (Phase::Connected, _) => Ok(0),
+                (Phase::Broken, number) => Err(error(number.unwrap_or(libc::ECONNABORTED))),
+            }
+        });
+        // The attempt goes on.
+        connected.map_err(|number| if number == libc::EAGAIN { libc::EINPROGRESS } else { number })
+    }
+}
+
+/// Returns how far a stream is; `None` of a socket that has an address or listens.
+fn phase(open: &Open) -> Done<Option<Phase>> {
+    open.with_kind(|kind| {
+        Ok(match kind {
+            Socket::Stream(stream) => Some(stream.state),
+            _ => None,
+        })
+    })
+}
+
+/// Returns the error number for a connect of a socket that is no stream yet.
+fn not_listening(open: &Open) -> Done<c_int> {
+    let listens = open.with_kind(|kind| Ok(matches!(kind, Socket::Listener(found) if found.room > 0)))?;
+    if listens {
+        return Ok(libc::EISCONN);
+    }
+    Ok(escape("a connection from a port that the program has chosen (bind before connect)", libc::EOPNOTSUPP))
+}
+
+/// Takes the error that a socket has to report; 0 if there is none.
+pub(super) fn take_error(open: &Open) -> Done<c_int> {
+    open.with_kind(|kind| {
+        let error = match kind {
+            Socket::Stream(stream) => stream.error.take(),
+            Socket::Udp(udp) => udp.error.take(),
+            Socket::Datagrams(socket) => socket.error.take(),
+            Socket::Listener(_) => None,
+        };
+        Ok(error.unwrap_or(0))
+    })
+}
+
+/// `bind`.
+///
+/// # Safety
+/// As libc's.
+pub unsafe fn bind(fd: c_int, to: *const sockaddr, len: socklen_t) -> Option<isize> {
+    on(fd, |socket| {
+        if socket.open().is_some() {
+            return Err(libc::EINVAL);
+        }
+        // SAFETY: the caller's address.
+        let to = unsafe { address::read(to, len) }?;
+        socket.bind(to).map(|_| 0)
+    })
+}
+
+/// `listen`.
+#[must_use]
+pub fn listen(fd: c_int, backlog: c_int) -> Option<isize> {
+    on(fd, |socket| {
+        if socket.kind != Kind::Stream {
+            return Err(libc::EOPNOTSUPP);
+        }
+        // As the system does, the queue has one place more.
+        let room = usize::try_from(backlog).unwrap_or(usize::MAX).min(super::super::tcp::BACKLOG - 1) + 1;
+        socket.bound()?.with_kind(|kind| match kind {
+            Socket::Listener(listener) => {
+                listener.room = room;
+                Ok(0)
+            }
+            _ => Err(error(libc::EINVAL)),
+        })
+    })
+}
+
+/// `accept4`.
+///
+/// # Safety
+/// As libc's.
+pub unsafe fn accept4(fd: c_int, from: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> Option<isize> {
+    on(fd, |socket| {
+        let refused = if socket.kind == Kind::Stream { libc::EINVAL } else { libc::EOPNOTSUPP };
+        let listener = socket.open_or(refused)?;
+        listener.with_kind(|kind| match kind {
+            Socket::Listener(listener) if listener.room > 0 => Ok(()),
+            _ => Err(error(refused)),
+        })?;
+        let (id, peer) =
+            listener.repeat(Direction::Read, socket.limit(Direction::Read, 0), NetworkState::accept)?;
+        let network = socket.network.clone();
+        let open = Open::new(Handle { network: network.clone(), id });
+        let accepted = number(Description::new(network, socket.family, Kind::Stream, Some(open)), flags)?;
+        // SAFETY: the caller's place.
+        unsafe { address::write(&peer, socket.family, from, len) };
+        Ok(accepted)
+    })
+}
+
+/// `connect`.
+///
+/// # Safety
+/// As libc's.
+pub unsafe fn connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> Option<isize> {
+    on(fd, |socket| {
+        // SAFETY: the caller's address.
+        let (family, to) = unsafe { (address::family(to, len), address::read(to, len)) };
+        match (socket.kind, family) {
+            (Kind::Stream, _) if socket.family == libc::AF_UNIX => Err(libc::EISCONN),
+            (Kind::Stream, _) => socket.connect_stream(to?),
+            (Kind::Datagrams, libc::AF_UNSPEC) => {
+                socket.bound()?.with(|state, id| state.udp(id).map(|udp| udp.peer = None)).map(|()| 0)
+            }
+            (Kind::Datagrams, _) => {
+                let to = to?;
+                socket.bound()?.with(|state, id| state.connect_udp(id, to)).map(|()| 0)
+            }
+        }
+    })
+}
+
+/// `shutdown`.
+#[must_use]
+pub fn shutdown(fd: c_int, how: c_int) -> Option<isize> {
+    on(fd, |socket| {
+        let how = match how {
+            libc::SHUT_RD => Shutdown::Read,
+            libc::SHUT_WR => Shutdown::Write,
+            libc::SHUT_RDWR => Shutdown::Both,
+            _ => return Err(libc::EINVAL),
+        };
+        let open = socket.open_or(libc::ENOTCONN)?;
+        let is_stream = open.with_kind(|kind| Ok(matches!(kind, Socket::Stream(_))))?;
+        if !is_stream {
+            return Err(match socket.kind {
+                // On Linux it wakes the threads that accept.
+                Kind::Stream => escape("shutdown of a listener", libc::EINVAL),
+                Kind::Datagrams => escape("shutdown of a UDP socket", libc::ENOTCONN),
+            });
+        }
+        open.with(|state, id| state.shutdown(id, how)).map(|()| 0)
+    })
+}
+
+/// `getsockname`.
+///
+/// # Safety
+/// As libc's.
+pub unsafe fn getsockname(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> Option<isize> {
+    on(fd, |socket| {
+        let address = match socket.open() {
+            None => Addr::Ip(socket.any()),
+            Some(open) => open.with_kind(|kind| {
+                Ok(match kind {
+                    Socket::Listener(listener) => listener.local.clone(),
+                    Socket::Stream(stream) => stream.local.clone(),
+                    Socket::Udp(udp) => Addr::Ip(udp.local),
+                    Socket::Datagrams(socket) => socket.local.clone(),
+                })
+            })?,
+        };
+        // SAFETY: the caller's place.
+        unsafe { address::write(&address, socket.family, to, len) };
+        Ok(0)
+    })
+}
+
+/// `getpeername`.
+///
+/// # Safety
+/// As libc's.
+pub unsafe fn getpeername(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> Option<isize> {
+    on(fd, |socket| {
+        let address = socket.open_or(libc::ENOTCONN)?.with_kind(|kind| match kind {
+            Socket::Stream(stream) => {
+                stream.check_connected()?;
+                Ok(stream.peer.clone())
+            }
+            Socket::Udp(udp) => udp.peer.map(Addr::Ip).ok_or_else(|| error(libc::ENOTCONN)),
+            _ => Err(error(libc::ENOTCONN)),
+        })?;
+        // SAFETY: the caller's place.
+        unsafe { address::write(&address, socket.family, to, len) };
+        Ok(0)
+    })
+}

@@ -1,0 +1,113 @@
+//! `poll` on simulated sockets.
+
+use std::ffi::c_int;
+use std::sync::Arc;
+use std::time::Duration;
+
+use libc::{nfds_t, pollfd};
+use netpoll::Direction;
+
+use super::super::Kind as Socket;
+use super::super::tcp::{Phase, Stream};
+use super::open::{Limit, Open, escape, look_and_wait};
+use super::{Description, Kind, find, raw, table};
+
+/// What `poll` reports although it is not asked for.
+const ALWAYS: i16 = libc::POLLERR | libc::POLLHUP;
+
+/// `poll`, for `time` or for ever. Returns `None` if it is for no simulated socket.
+///
+/// # Safety
+/// `fds` leads to `count` elements.
+pub unsafe fn poll(fds: *mut pollfd, count: nfds_t, time: Option<Duration>) -> Option<isize> {
+    if fds.is_null() || count == 0 {
+        return None;
+    }
+    // SAFETY: the caller's array.
+    let fds = unsafe { std::slice::from_raw_parts_mut(fds, count as usize) };
+    if !fds.iter().any(|asked| table::is_taken(asked.fd)) {
+        return None;
+    }
+    let found = if fds.iter().all(|asked| asked.fd < 0 || table::is_taken(asked.fd)) {
+        poll_all(fds, time)
+    } else {
+        Err(escape("a poll of simulated sockets beside other descriptors", libc::EINVAL))
+    };
+    Some(raw(found.map(|found| found as isize)))
+}
+
+fn poll_all(fds: &mut [pollfd], time: Option<Duration>) -> Result<usize, c_int> {
+    let limit = match time {
+        None => Limit::Never,
+        Some(Duration::ZERO) => Limit::Now,
+        Some(time) => Limit::For(time),
+    };
+    // Of what was closed meanwhile `poll` says so, and does not wait.
+    let sockets: Vec<_> = fds.iter().map(|asked| find(asked.fd).ok()).collect();
+    let opens: Vec<Option<Arc<Open>>> =
+        sockets.iter().map(|socket| socket.as_ref().and_then(|socket| socket.open())).collect();
+    let mut waits = Vec::new();
+    for (asked, open) in fds.iter().zip(&opens) {
+        let Some(open) = open else { continue };
+        // An end or an error wakes the waiters of both directions.
+        if asked.events & libc::POLLOUT != 0 {
+            waits.push((&**open, Direction::Write));
+        }
+        if asked.events & libc::POLLOUT == 0 || asked.events & libc::POLLIN != 0 {
+            waits.push((&**open, Direction::Read));
+        }
+    }
+    look_and_wait(&waits, limit, || {
+        let mut found = 0;
+        for (asked, (socket, open)) in fds.iter_mut().zip(sockets.iter().zip(&opens)) {
+            asked.revents = match (asked.fd, socket) {
+                (..0, _) => 0,
+                (_, None) => libc::POLLNVAL,
+                (_, Some(socket)) => events(socket, open.as_deref()) & (asked.events | ALWAYS),
+            };
+            found += usize::from(asked.revents != 0);
+        }
+        found
+    })
+}
+
+/// Returns what a socket is ready for.
+fn events(socket: &Description, open: Option<&Open>) -> i16 {
+    let Some(open) = open else {
+        // A new socket, as in Linux.
+        return match socket.kind {
+            Kind::Stream => libc::POLLOUT | libc::POLLHUP,
+            Kind::Datagrams => libc::POLLOUT,
+        };
+    };
+    let found = open.with_kind(|kind| {
+        Ok(match kind {
+            Socket::Listener(listener) if listener.queue.is_empty() => 0,
+            Socket::Listener(_) => libc::POLLIN,
+            Socket::Stream(stream) => events_of_stream(stream),
+            Socket::Udp(udp) => {
+                let error = if udp.error.is_some() { libc::POLLERR } else { 0 };
+                libc::POLLOUT | error | if udp.is_readable() { libc::POLLIN } else { 0 }
+            }
+            // None has a number.
+            Socket::Datagrams(_) => 0,
+        })
+    });
+    // The node was killed.
+    found.unwrap_or(libc::POLLIN | libc::POLLOUT | libc::POLLERR | libc::POLLHUP)
+}
+
+fn events_of_stream(stream: &Stream) -> i16 {
+    if stream.state == Phase::Connecting {
+        return 0;
+    }
+    let (no_more_comes, no_more_goes) = stream.ended();
+    let mut events = 0;
+    let mut add = |holds: bool, event: i16| events |= if holds { event } else { 0 };
+    add(stream.is_readable(), libc::POLLIN);
+    add(stream.is_writable(), libc::POLLOUT);
+    add(no_more_comes, libc::POLLRDHUP);
+    add(no_more_comes && no_more_goes, libc::POLLHUP);
+    add(stream.error.is_some(), libc::POLLERR);
+    events
+}

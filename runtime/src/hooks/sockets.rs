@@ -1,0 +1,328 @@
+//! The functions on sockets of a program with `runtime::interpose!(sim)`: a socket that code of a simulation
+//! makes is one of the simulated network. Each function asks there first (`network/descriptors.rs` of
+//! `monochrome-sim`). What is not for a simulated socket goes to the function that parks
+//! (`monochrome-interpose`), or to the system where there is none.
+//!
+//! A program with `interpose!()` or `interpose!(threads)` has none of these functions.
+
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
+use std::mem;
+use std::ptr;
+use std::time::Duration;
+
+use interpose::{
+    accept, checked, close as closing, connect as connecting, names, poll as polling, read as reading,
+    write as writing,
+};
+use libc::{
+    addrinfo, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t, off64_t, pollfd, sigset_t, size_t,
+    sockaddr, socklen_t, ssize_t, timespec, timeval,
+};
+use netpoll::raw::{call, fail};
+use sched::Real;
+use sim::network::descriptors as simulated;
+
+/// Converts the result of a system call into that of a function of libc.
+#[inline]
+fn finish(result: isize) -> isize {
+    if result < 0 { fail(result) } else { result }
+}
+
+/// Defines functions of libc. Each asks by the first expression whether the socket is simulated. Otherwise
+/// the second one has the result of the function of libc.
+macro_rules! forms {
+    ($($name:ident($($arg:ident: $type:ty),*) -> $result:ty = $simulated:expr, $other:expr;)*) => { $(
+        #[doc = concat!("libc's `", stringify!($name), "`; on a simulated socket that of the simulation.")]
+        ///
+        /// # Safety
+        /// As libc's.
+        pub unsafe extern "C-unwind" fn $name($($arg: $type),*) -> $result {
+            // SAFETY: the arguments are the caller's.
+            #[allow(unused_unsafe)]
+            match unsafe { $simulated } {
+                Some(result) => finish(result) as $result,
+                // SAFETY: as above.
+                None => unsafe { $other },
+            }
+        }
+    )* };
+}
+
+/// Returns the result of a system call as that of a function of libc.
+macro_rules! system {
+    ($($arg:expr),*) => { finish(call!($($arg),*)) as _ };
+}
+
+forms! {
+    accept(fd: c_int, from: *mut sockaddr, len: *mut socklen_t) -> c_int =
+        simulated::accept4(fd, from, len, 0), accept::accept(fd, from, len);
+    accept4(fd: c_int, from: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int =
+        simulated::accept4(fd, from, len, flags), accept::accept4(fd, from, len, flags);
+    bind(fd: c_int, to: *const sockaddr, len: socklen_t) -> c_int =
+        simulated::bind(fd, to, len), system!(libc::SYS_bind, fd, to, len);
+    close(fd: c_int) -> c_int = simulated::close(fd), closing::close(fd);
+    connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> c_int =
+        simulated::connect(fd, to, len), connecting::connect(fd, to, len);
+    dup(fd: c_int) -> c_int = simulated::dup(fd), system!(libc::SYS_dup, fd);
+    getpeername(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int =
+        simulated::getpeername(fd, to, len), system!(libc::SYS_getpeername, fd, to, len);
+    getsockname(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int =
+        simulated::getsockname(fd, to, len), system!(libc::SYS_getsockname, fd, to, len);
+    getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void, len: *mut socklen_t) -> c_int =
+        simulated::getsockopt(fd, level, name, value, len),
+        system!(libc::SYS_getsockopt, fd, level, name, value, len);
+    listen(fd: c_int, backlog: c_int) -> c_int =
+        simulated::listen(fd, backlog), system!(libc::SYS_listen, fd, backlog);
+    read(fd: c_int, buf: *mut c_void, count: size_t) -> ssize_t =
+        simulated::read(fd, buf, count), reading::read(fd, buf, count);
+    readv(fd: c_int, list: *const iovec, count: c_int) -> ssize_t =
+        simulated::readv(fd, list, count), reading::readv(fd, list, count);
+    recv(fd: c_int, buf: *mut c_void, len: size_t, flags: c_int) -> ssize_t =
+        simulated::recvfrom(fd, buf, len, flags, ptr::null_mut(), ptr::null_mut()),
+        reading::recv(fd, buf, len, flags);
+    recvfrom(
+        fd: c_int, buf: *mut c_void, len: size_t, flags: c_int, from: *mut sockaddr, from_len: *mut socklen_t
+    ) -> ssize_t =
+        simulated::recvfrom(fd, buf, len, flags, from, from_len),
+        reading::recvfrom(fd, buf, len, flags, from, from_len);
+    recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t =
+        simulated::recvmsg(fd, message, flags), reading::recvmsg(fd, message, flags);
+    send(fd: c_int, buf: *const c_void, len: size_t, flags: c_int) -> ssize_t =
+        simulated::sendto(fd, buf, len, flags, ptr::null(), 0), writing::send(fd, buf, len, flags);
+    sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t =
+        simulated::sendmsg(fd, message, flags), writing::sendmsg(fd, message, flags);
+    sendto(
+        fd: c_int, buf: *const c_void, len: size_t, flags: c_int, to: *const sockaddr, to_len: socklen_t
+    ) -> ssize_t =
+        simulated::sendto(fd, buf, len, flags, to, to_len), writing::sendto(fd, buf, len, flags, to, to_len);
+    setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int =
+        simulated::setsockopt(fd, level, name, value, len),
+        system!(libc::SYS_setsockopt, fd, level, name, value, len);
+    shutdown(fd: c_int, how: c_int) -> c_int =
+        simulated::shutdown(fd, how), system!(libc::SYS_shutdown, fd, how);
+    socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int =
+        simulated::socket(domain, kind, protocol), system!(libc::SYS_socket, domain, kind, protocol);
+    socketpair(domain: c_int, kind: c_int, protocol: c_int, pair: *mut c_int) -> c_int =
+        simulated::socketpair(domain, kind, protocol, pair),
+        system!(libc::SYS_socketpair, domain, kind, protocol, pair);
+    write(fd: c_int, buf: *const c_void, count: size_t) -> ssize_t =
+        simulated::write(fd, buf, count), writing::write(fd, buf, count);
+    writev(fd: c_int, list: *const iovec, count: c_int) -> ssize_t =
+        simulated::writev(fd, list, count), writing::writev(fd, list, count);
+}
+
+// What is not simulated. The first four fall back: their callers then copy by `read` and `write`.
+forms! {
+    copy_file_range(
+        from: c_int, from_at: *mut off64_t, to: c_int, to_at: *mut off64_t, len: size_t, flags: c_uint
+    ) -> ssize_t =
+        copies(from, to), system!(libc::SYS_copy_file_range, from, from_at, to, to_at, len, flags);
+    sendfile(to: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t =
+        copies(from, to), system!(libc::SYS_sendfile, to, from, offset, count);
+    sendfile64(to: c_int, from: c_int, offset: *mut off64_t, count: size_t) -> ssize_t =
+        copies(from, to), system!(libc::SYS_sendfile, to, from, offset, count);
+    splice(
+        from: c_int, from_at: *mut off64_t, to: c_int, to_at: *mut off64_t, len: size_t, flags: c_uint
+    ) -> ssize_t =
+        copies(from, to), system!(libc::SYS_splice, from, from_at, to, to_at, len, flags);
+    epoll_ctl(epoll: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int =
+        simulated::refuse(&[fd], "epoll of a simulated socket", libc::EPERM),
+        system!(libc::SYS_epoll_ctl, epoll, operation, fd, event);
+    recvmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, time: *mut timespec) -> c_int =
+        simulated::refuse(&[fd], "recvmmsg on a simulated socket", libc::ENOSYS),
+        system!(libc::SYS_recvmmsg, fd, messages, count, flags, time);
+    sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int =
+        simulated::refuse(&[fd], "sendmmsg on a simulated socket", libc::ENOSYS),
+        system!(libc::SYS_sendmmsg, fd, messages, count, flags);
+    select(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, time: *mut timeval) -> c_int =
+        selects(count, [read, write, except]), polling::select(count, read, write, except, time);
+}
+
+fn copies(from: c_int, to: c_int) -> Option<isize> {
+    const FALL_BACK: isize = -(libc::EINVAL as isize);
+    (simulated::is_simulated(from) || simulated::is_simulated(to)).then_some(FALL_BACK)
+}
+
+/// Fails the run if one of the sets of `select` has a simulated socket.
+///
+/// # Safety
+/// Each set is null, or has `count` bits.
+unsafe fn selects(count: c_int, sets: [*mut fd_set; 3]) -> Option<isize> {
+    let in_set = |fd: c_int| {
+        // SAFETY: the caller's sets.
+        sets.iter().any(|set| !set.is_null() && unsafe { libc::FD_ISSET(fd, *set) })
+    };
+    let found =
+        (0..count.min(libc::FD_SETSIZE as c_int)).find(|&fd| simulated::is_simulated(fd) && in_set(fd))?;
+    simulated::refuse(&[found], "select on a simulated socket", libc::EINVAL)
+}
+
+/// libc's `poll`; see the page of simulations.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C-unwind" fn poll(fds: *mut pollfd, count: nfds_t, milliseconds: c_int) -> c_int {
+    let time = u64::try_from(milliseconds).ok().map(Duration::from_millis);
+    // SAFETY: the caller's arguments.
+    match unsafe { simulated::poll(fds, count, time) } {
+        Some(found) => finish(found) as c_int,
+        // SAFETY: the caller's arguments.
+        None => unsafe { polling::poll(fds, count, milliseconds) },
+    }
+}
+
+/// libc's `ppoll`. With a mask of signals, the system's: a simulated socket is then none.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C-unwind" fn ppoll(
+    fds: *mut pollfd,
+    count: nfds_t,
+    time: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: the caller's time.
+    let limit = unsafe { time.as_ref() }.map(|time| {
+        Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+    });
+    // SAFETY: the caller's arguments.
+    match if mask.is_null() { unsafe { simulated::poll(fds, count, limit) } } else { None } {
+        Some(found) => finish(found) as c_int,
+        // SAFETY: the caller's arguments.
+        None => unsafe { polling::ppoll(fds, count, time, mask) },
+    }
+}
+
+/// libc's `dup2`.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C-unwind" fn dup2(old: c_int, new: c_int) -> c_int {
+    // SAFETY: the caller's descriptors.
+    unsafe { duplicate(old, new, || closing::dup2(old, new)) }
+}
+
+/// libc's `dup3`.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C-unwind" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
+    // SAFETY: the caller's descriptors.
+    unsafe { duplicate(old, new, || closing::dup3(old, new, flags)) }
+}
+
+fn duplicate(old: c_int, new: c_int, duplicates: impl FnOnce() -> c_int) -> c_int {
+    if old == new {
+        return duplicates();
+    }
+    if let Some(refused) = simulated::close(new) {
+        return finish(refused) as c_int;
+    }
+    let done = duplicates();
+    if done >= 0 {
+        simulated::has_duplicated(old, new);
+    }
+    done
+}
+
+static FCNTL: Real = Real::new(c"fcntl");
+
+/// libc's `fcntl`. It takes a variable number of arguments. With the conventions of both processors the third
+/// is where that of a function of three arguments is.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
+    type Fcntl = unsafe extern "C" fn(c_int, c_int, usize) -> c_int;
+    match simulated::fcntl(fd, command, argument) {
+        Some(result) => finish(result) as c_int,
+        // SAFETY: libc's function takes these arguments, which are the caller's.
+        None => unsafe { mem::transmute::<*mut c_void, Fcntl>(FCNTL.get())(fd, command, argument) },
+    }
+}
+
+/// libc's `fcntl64`, which is its `fcntl` where files may be large.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C-unwind" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int {
+    // SAFETY: the caller's arguments.
+    unsafe { fcntl(fd, command, argument) }
+}
+
+/// libc's `ioctl`, with its third argument as in `fcntl`.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_int) -> c_int {
+    // SAFETY: the caller's arguments.
+    match unsafe { simulated::ioctl(fd, request, argument) } {
+        Some(result) => finish(result) as c_int,
+        // SAFETY: the caller's arguments.
+        None => unsafe { system!(libc::SYS_ioctl, fd, request as usize, argument) },
+    }
+}
+
+/// libc's `getaddrinfo`. In a simulation the names are those of the nodes.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C-unwind" fn getaddrinfo(
+    node: *const c_char,
+    service: *const c_char,
+    hints: *const addrinfo,
+    found: *mut *mut addrinfo,
+) -> c_int {
+    // SAFETY: the caller's name, which ends with a zero byte.
+    let address = if node.is_null() { None } else { simulated::resolve(unsafe { CStr::from_ptr(node) }) };
+    let node = match &address {
+        None => node,
+        Some(Ok(address)) => address.as_ptr(),
+        Some(Err(number)) => return *number,
+    };
+    // SAFETY: the caller's arguments. libc makes the list from the address as text.
+    unsafe { names::getaddrinfo(node, service, hints, found) }
+}
+
+static GETHOSTBYNAME: Real = Real::new(c"gethostbyname");
+
+/// libc's `gethostbyname`, which is not simulated: it returns a static place.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C-unwind" fn gethostbyname(name: *const c_char) -> *mut c_void {
+    type GetHostByName = unsafe extern "C" fn(*const c_char) -> *mut c_void;
+    if simulated::refuse_look_up("gethostbyname") {
+        return ptr::null_mut();
+    }
+    // SAFETY: libc's function has this type; the argument is the caller's.
+    unsafe { mem::transmute::<*mut c_void, GetHostByName>(GETHOSTBYNAME.get())(name) }
+}
+
+// What C calls in the place of some functions, with the size of the caller's buffer. A call that exceeds it
+// ends the process, in the function that parks.
+forms! {
+    __poll_chk(fds: *mut pollfd, count: nfds_t, milliseconds: c_int, size: size_t) -> c_int = {
+        let time = u64::try_from(milliseconds).ok().map(Duration::from_millis);
+        let fits = count as usize <= size / size_of::<pollfd>();
+        if fits { simulated::poll(fds, count, time) } else { None }
+    }, checked::__poll_chk(fds, count, milliseconds, size);
+    __read_chk(fd: c_int, buf: *mut c_void, count: size_t, size: size_t) -> ssize_t =
+        if count <= size { simulated::read(fd, buf, count) } else { None },
+        checked::__read_chk(fd, buf, count, size);
+    __recv_chk(fd: c_int, buf: *mut c_void, len: size_t, size: size_t, flags: c_int) -> ssize_t =
+        if len <= size {
+            simulated::recvfrom(fd, buf, len, flags, ptr::null_mut(), ptr::null_mut())
+        } else {
+            None
+        },
+        checked::__recv_chk(fd, buf, len, size, flags);
+    __recvfrom_chk(
+        fd: c_int, buf: *mut c_void, len: size_t, size: size_t, flags: c_int,
+        from: *mut sockaddr, from_len: *mut socklen_t
+    ) -> ssize_t =
+        if len <= size { simulated::recvfrom(fd, buf, len, flags, from, from_len) } else { None },
+        checked::__recvfrom_chk(fd, buf, len, size, flags, from, from_len);
+}
