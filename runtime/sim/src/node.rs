@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use sched::park::yield_now;
 use sched::sleep::sleep;
 use sched::sync::Mutex;
-use sched::{GHandle, Join, simulation};
+use sched::{Cancelled, GHandle, Join, simulation};
 
 use super::disk::{self, Disks};
 use super::network::{self, Machine as _, Network, here};
@@ -126,7 +126,14 @@ impl<T: Send + 'static> Machine<T> {
             simulation::set_node(machine.id);
             // The node may have been killed before its first step.
             sched::park::unwind_if_cancelled();
-            (machine.main)()
+            // Calls of std cannot unwind, and return errors when the node is killed. So a panic may follow.
+            catch_unwind(AssertUnwindSafe(|| (machine.main)())).unwrap_or_else(|panic| {
+                if !sched::park::is_cancelled() {
+                    resume_unwind(panic);
+                }
+                sched::drop_contained(panic);
+                resume_unwind(Box::new(Cancelled))
+            })
         });
         let mut thread = self.thread.lock();
         thread.handle = Some(join.thread().clone());
@@ -198,7 +205,7 @@ impl<T: Send + 'static> Node<T> {
     ///
     /// # Errors
     ///
-    /// Returns the panic of the main function, or [`Cancelled`](sched::Cancelled) if the node was
+    /// Returns the panic of the main function, or [`Cancelled`] if the node was
     /// killed.
     ///
     /// # Panics

@@ -2,6 +2,8 @@
 
 runtime::interpose!(sim);
 
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread;
@@ -148,4 +150,88 @@ fn an_answer_that_comes_too_late() {
         server.join().unwrap();
     };
     assert!(failure(program).message().contains("an answer to another request"));
+}
+
+/// A client sends a number in two parts. The server reads once, or as much as there is to be.
+fn frame(reads_all: bool) {
+    let server = sim::node("server", move || {
+        let (mut stream, _) = TcpListener::bind("0.0.0.0:80").unwrap().accept().unwrap();
+        let mut frame = [0; 8];
+        if reads_all {
+            stream.read_exact(&mut frame).unwrap();
+        } else {
+            _ = stream.read(&mut frame).unwrap();
+        }
+        stream.write_all(&frame).unwrap();
+        // A connection that is closed with unread bytes is reset.
+        stream.read_to_end(&mut Vec::new()).unwrap();
+    });
+    thread::sleep(Duration::from_millis(1));
+    let mut stream = TcpStream::connect("server:80").unwrap();
+    let frame = 0x0102_0304_0506_0708_u64.to_be_bytes();
+    stream.write_all(&frame[..4]).unwrap();
+    stream.write_all(&frame[4..]).unwrap();
+    let mut answer = [0; 8];
+    stream.read_exact(&mut answer).unwrap();
+    drop(stream);
+    assert_eq!(answer, frame, "another answer");
+    server.join().unwrap();
+}
+
+#[test]
+fn a_read_that_is_taken_for_a_whole_frame() {
+    assert!(failure(|| frame(false)).message().contains("another answer"));
+    passes(|| frame(true));
+}
+
+/// Two clients add to a number of the server. `holds` keeps its lock until the new number is there. Otherwise
+/// the server asks the client once more in between.
+fn counter(holds: bool) {
+    let count = Arc::new(Mutex::new(0));
+    let shared = count.clone();
+    let server = sim::node("server", move || {
+        let listener = TcpListener::bind("0.0.0.0:80").unwrap();
+        let threads: Vec<_> = listener
+            .incoming()
+            .take(2)
+            .map(|stream| {
+                let (mut stream, count) = (stream.unwrap(), shared.clone());
+                thread::spawn(move || {
+                    let mut byte = [0];
+                    stream.read_exact(&mut byte).unwrap();
+                    let mut seen = count.lock().unwrap();
+                    let sum = *seen + u32::from(byte[0]);
+                    if !holds {
+                        drop(seen);
+                        stream.write_all(b"?").unwrap();
+                        stream.read_exact(&mut byte).unwrap();
+                        seen = count.lock().unwrap();
+                    }
+                    *seen = sum;
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+    thread::sleep(Duration::from_millis(1));
+    let client = |by: u8| {
+        move || {
+            let mut stream = TcpStream::connect("server:80").unwrap();
+            stream.write_all(&[by]).unwrap();
+            if stream.read(&mut [0]).unwrap() == 1 {
+                stream.write_all(b"!").unwrap();
+            }
+        }
+    };
+    let clients = [3, 4].map(|by| thread::spawn(client(by)));
+    clients.into_iter().for_each(|client| client.join().unwrap());
+    server.join().unwrap();
+    let sum = *count.lock().unwrap();
+    assert_eq!(sum, 7, "an addition was lost");
+}
+
+#[test]
+fn an_update_that_is_lost_between_two_connections() {
+    assert!(failure(|| counter(false)).message().contains("an addition was lost"));
+    passes(|| counter(true));
 }
