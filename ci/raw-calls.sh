@@ -17,7 +17,10 @@ sched pthread_sigmask raise: the effect of a signal without its handler, in that
 sched pthread_self: whether a thread asks for its own stack (m/bounds.rs), by the name that the hook gives it; the trial of blocks (tls/try_out.rs), before any green thread
 runtime parking_lot parking_lot_core syscall: a futex, of a lock that is contended; a wake looks for green threads, too; no lock of the table is held, and no signal handler runs
 mio accept4 close connect epoll_wait: in the runtime, where a hook is the system call; or on non-blocking sockets; close ends waits of foreign code
+mio bind epoll_ctl fcntl getsockopt ioctl listen setsockopt socket socketpair: on sockets of the system, or in the runtime, where a hook is the system call
 socket2 accept accept4 close connect poll recv recvfrom recvmsg send sendmsg sendto: sockets of the user, non-blocking
+socket2 bind fcntl getpeername getsockname getsockopt listen sendfile setsockopt shutdown socket socketpair: sockets of the user; of the system unless the user has a simulated one
+rustix backtrace signal_hook fcntl: on descriptors that are no sockets, where a hook is libc's function; not in a signal handler
 signal_hook raise sigprocmask: the effect of a signal without its handler, in that handler, where the hook is the system call
 signal_hook close send write: the handler sends with MSG_DONTWAIT, which is the system call; the runtime gives it sockets, and no pipe to write to
 signal_hook_registry write: a message before it aborts the process

@@ -62,7 +62,7 @@ macro_rules! interpose {
         $crate::__interposed! { interposed __preloaded syscall = $crate::hooks::functions::numbered::interposed; }
     };
     (sim) => {
-        $crate::__interposed! { both __simulated_threads syscall = $crate::hooks::functions::numbered::both; }
+        $crate::__interposed! { both __simulated_threads syscall = $crate::hooks::functions::both::syscall; }
     };
 }
 
@@ -158,28 +158,10 @@ pub mod functions {
         pub use sim::disk::metadata::statx;
         pub use sim::escapes::{clock_nanosleep, getentropy, gettimeofday, nanosleep, open, open64, time};
     }
-    /// What a program with `interpose!(sim)` has: sockets may be simulated.
     #[cfg(all(feature = "interpose", feature = "sim"))]
-    pub mod both {
-        pub use super::super::sockets::*;
-        pub use super::interposed::{
-            __ppoll_chk, clock_nanosleep, close_range, closefrom, epoll_wait, nanosleep, preadv2, preadv64v2,
-            pwritev2, pwritev64v2, sleep, thrd_sleep, usleep,
-        };
-    }
+    pub mod both;
     pub use super::syscall as numbered;
 }
-
-/// The functions on sockets of a program with `interpose!(sim)`.
-#[cfg(all(
-    feature = "interpose",
-    feature = "sim",
-    target_os = "linux",
-    target_env = "gnu",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-))]
-#[doc(hidden)]
-pub mod sockets;
 
 #[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub mod syscall;

@@ -1,6 +1,6 @@
-//! libc's `syscall`, in three forms. Locks wait by `futex`; in a program with simulations, `getrandom` and
-//! `clock_gettime` answer from the simulation. Every other number goes to the kernel as it is. (Features
-//! `interpose` and `sim`.)
+//! libc's `syscall`, in three forms, of which `functions/both.rs` has the third. Locks wait by `futex`. In a
+//! program with simulations, `getrandom` and `clock_gettime` answer from the simulation. Every other number
+//! goes to the kernel as it is. (Features `interpose` and `sim`.)
 
 #![allow(unsafe_code)]
 
@@ -97,11 +97,4 @@ forms! {
         clock_number clock = libc::SYS_clock_gettime => sim::by_number::clock_gettime,;
 }
 
-#[cfg(all(feature = "interpose", feature = "sim"))]
-forms! {
-    /// Green threads park in `futex`; in a simulation, clocks and random bytes are simulated.
-    both:
-        futex_number futex = libc::SYS_futex => interpose::futex::futex,
-        random_number random = libc::SYS_getrandom => sim::by_number::getrandom,
-        clock_number clock = libc::SYS_clock_gettime => sim::by_number::clock_gettime,;
-}
+pub(crate) use forms;

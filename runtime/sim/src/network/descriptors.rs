@@ -14,144 +14,38 @@
 //! - Each call is a point of choice. None unwinds: its caller is std or C. A call that has to end because the
 //!   simulation or the node does returns `ECANCELED` or `ENETDOWN`.
 //! - What is not simulated fails the run by `escape`, which names it.
-//! - `calls.rs` has the calls on addresses, `transfer.rs` those that move bytes, `options.rs` those on
-//!   settings, and `poll.rs` has `poll`. `open.rs` has the waits, `address.rs` the addresses of C.
+//! - `calls.rs` has the calls on addresses, `transfer.rs` the calls that move bytes, `options.rs` the calls
+//!   on settings, and `poll.rs` has `poll`.
+//! - `number.rs` finds the socket of a number, `description.rs` has the part that duplicates share, `open.rs`
+//!   has the waits, and `address.rs` has the addresses of C.
 
 #![allow(unsafe_code)]
 
 mod address;
 mod calls;
+mod description;
+mod number;
 mod open;
 mod options;
 mod poll;
 mod table;
 mod transfer;
 
-use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_int};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
-use netpoll::Direction;
 use sched::simulation;
-use sched::sync::Mutex;
 
 use super::{Network, here};
-use open::{Limit, Open, escape};
+use description::{Description, Done, Kind};
+use number::{duplicate, is_here, number, on, raw};
+use open::{Open, escape};
 
 pub use calls::{accept4, bind, connect, getpeername, getsockname, listen, shutdown};
 pub use options::{fcntl, getsockopt, ioctl, setsockopt};
 pub use poll::poll;
 pub use transfer::{read, readv, recvfrom, recvmsg, sendmsg, sendto, write, writev};
-
-/// The result of a call, or an error number.
-type Done<T = isize> = Result<T, c_int>;
-
-/// What a number stands for. Duplicates of the number share it.
-struct Description {
-    network: Arc<Network>,
-    /// `AF_INET`, `AF_INET6` or `AF_UNIX`.
-    family: c_int,
-    kind: Kind,
-    /// `None` of a socket that has no address yet.
-    open: Mutex<Option<Arc<Open>>>,
-    nonblocking: AtomicBool,
-    /// For how long a call may wait to read, and to write, in microseconds; 0 means for ever.
-    limits: [AtomicU64; 2],
-    /// Options without an effect, with the values that were set: by level and name.
-    options: Mutex<BTreeMap<(c_int, c_int), c_int>>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Stream,
-    Datagrams,
-}
-
-impl Description {
-    fn new(network: Arc<Network>, family: c_int, kind: Kind, open: Option<Open>) -> Self {
-        Description {
-            network,
-            family,
-            kind,
-            open: Mutex::new(open.map(Arc::new)),
-            nonblocking: AtomicBool::new(false),
-            limits: Default::default(),
-            options: Mutex::default(),
-        }
-    }
-
-    fn open(&self) -> Option<Arc<Open>> {
-        self.open.lock().clone()
-    }
-
-    /// Returns the socket of the network.
-    ///
-    /// # Errors
-    /// Returns `otherwise` if there is none yet.
-    fn open_or(&self, otherwise: c_int) -> Done<Arc<Open>> {
-        self.open().ok_or(otherwise)
-    }
-
-    fn set_open(&self, open: Open) -> Arc<Open> {
-        let open = Arc::new(open);
-        let earlier = self.open.lock().replace(open.clone());
-        // Its end tells the network, which takes locks of its own.
-        drop(earlier);
-        open
-    }
-
-    // Relaxed, here and in the other accesses: one thread runs all green threads of a simulation.
-    fn is_nonblocking(&self) -> bool {
-        self.nonblocking.load(Ordering::Relaxed)
-    }
-
-    fn set_nonblocking(&self, nonblocking: bool) {
-        self.nonblocking.store(nonblocking, Ordering::Relaxed);
-    }
-
-    fn limit_of(&self, direction: Direction) -> &AtomicU64 {
-        &self.limits[usize::from(direction == Direction::Write)]
-    }
-
-    /// Returns for how long a call with these flags may wait.
-    fn limit(&self, direction: Direction, flags: c_int) -> Limit {
-        match self.limit_of(direction).load(Ordering::Relaxed) {
-            _ if flags & libc::MSG_DONTWAIT != 0 || self.is_nonblocking() => Limit::Now,
-            0 => Limit::Never,
-            micros => Limit::For(Duration::from_micros(micros)),
-        }
-    }
-}
-
-/// Converts a result into what a system call returns.
-fn raw(done: Done) -> isize {
-    done.unwrap_or_else(|number| -(number as isize))
-}
-
-/// Calls `call` with the socket of a number, after a point of choice. Returns `None` if the number stands for
-/// no simulated socket.
-#[inline]
-fn on(fd: c_int, call: impl FnOnce(&Arc<Description>) -> Done) -> Option<isize> {
-    table::is_taken(fd).then(|| raw(find(fd).and_then(|socket| call(&socket))))
-}
-
-/// Returns the socket of a number, after a point of choice.
-///
-/// # Errors
-/// Returns `EBADF` if it is one of another simulation, or the caller is in none.
-fn find(fd: c_int) -> Done<Arc<Description>> {
-    // It does not unwind, other than `point`.
-    simulation::point_in_drop();
-    let socket = table::find(fd).filter(|socket| is_here(socket));
-    socket.ok_or(libc::EBADF)
-}
-
-fn is_here(socket: &Description) -> bool {
-    here().is_some_and(|network| Arc::ptr_eq(&network, &socket.network))
-}
 
 /// Returns `true` if the number stands for a simulated socket.
 #[inline]
@@ -213,13 +107,6 @@ fn network_of_user() -> Option<Arc<Network>> {
     here()
 }
 
-/// Gives a new socket a number, with the flags of its making.
-fn number(socket: Description, flags: c_int) -> Done {
-    socket.set_nonblocking(flags & libc::SOCK_NONBLOCK != 0);
-    let fd = table::add(Arc::new(socket), 0, flags & libc::SOCK_CLOEXEC != 0)?;
-    Ok(fd as isize)
-}
-
 fn kind_of(domain: c_int, kind: c_int, protocol: c_int) -> Done<Kind> {
     let kind = kind & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC);
     let is_inet = domain == libc::AF_INET || domain == libc::AF_INET6;
@@ -254,11 +141,6 @@ pub fn close(fd: c_int) -> Option<isize> {
 #[must_use]
 pub fn dup(fd: c_int) -> Option<isize> {
     on(fd, |socket| duplicate(socket, 0, false))
-}
-
-/// Gives a socket a second number, the lowest that is free from `first` on.
-fn duplicate(socket: &Arc<Description>, first: c_int, closes_on_exec: bool) -> Done {
-    table::add(socket.clone(), first, closes_on_exec).map(|fd| fd as isize)
 }
 
 /// Makes `new` stand for the socket of `old`, after the system has duplicated the descriptor.

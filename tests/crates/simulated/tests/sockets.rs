@@ -201,7 +201,7 @@ fn a_partition_ends_a_connection_by_its_time() {
         let start = Instant::now();
         assert_eq!(stream.read(&mut [0; 3]).unwrap_err().kind(), ErrorKind::TimedOut);
         assert!(start.elapsed() > 900 * SECOND);
-        // The other end waits for ever: no packet tells it. Its thread ends with its node.
+        // The other end waits for ever, because no packet comes. Its thread ends with its node.
         server.kill();
         assert!(server.join().unwrap_err().is::<runtime::thread::Cancelled>());
     });

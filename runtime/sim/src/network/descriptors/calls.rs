@@ -12,83 +12,87 @@ use super::super::addr::Addr;
 use super::super::handle::Handle;
 use super::super::tcp::Phase;
 use super::super::{Kind as Socket, NetworkState};
+use super::address;
+use super::description::{Description, Done, Kind};
+use super::number::{number, on};
 use super::open::{Limit, Open, escape};
-use super::{Description, Done, Kind, address, number, on};
+use super::options::set_linger;
 use crate::errors::error;
 
-impl Description {
-    /// Makes a socket of the network by `make`.
-    fn make(&self, make: impl FnOnce(&mut NetworkState, u32) -> std::io::Result<u64>) -> Done<Arc<Open>> {
-        let made = self.network.with(|state| make(state, simulation::node()));
-        let id = made.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
-        let open = self.set_open(Open::new(Handle { network: self.network.clone(), id }));
-        self.set_linger(&open)?;
-        Ok(open)
-    }
+/// Makes a socket of the network by `make`.
+fn make(
+    socket: &Description,
+    make: impl FnOnce(&mut NetworkState, u32) -> std::io::Result<u64>,
+) -> Done<Arc<Open>> {
+    let made = socket.network.with(|state| make(state, simulation::node()));
+    let id = made.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
+    let open = socket.set_open(Open::new(Handle { network: socket.network.clone(), id }));
+    set_linger(socket, &open)?;
+    Ok(open)
+}
 
-    /// Returns the address that stands for any.
-    fn any(&self) -> SocketAddr {
-        match self.family {
-            libc::AF_INET6 => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-            _ => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-        }
+/// Returns the address that stands for any.
+fn any(socket: &Description) -> SocketAddr {
+    match socket.family {
+        libc::AF_INET6 => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+        _ => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
     }
+}
 
-    /// Gives a new socket an address.
-    fn bind(&self, to: SocketAddr) -> Done<Arc<Open>> {
-        self.check_family(to)?;
-        match self.kind {
-            Kind::Stream => self.make(|state, node| {
-                let id = state.listen(node, to)?;
-                // It listens only from `listen` on.
-                state.listener(id)?.room = 0;
-                Ok(id)
-            }),
-            Kind::Datagrams => self.make(|state, node| state.bind_udp(node, to)),
-        }
+/// Gives a new socket an address.
+fn bind_to(socket: &Description, to: SocketAddr) -> Done<Arc<Open>> {
+    check_family(socket, to)?;
+    match socket.kind {
+        Kind::Stream => make(socket, |state, node| {
+            let id = state.listen(node, to)?;
+            // It listens only from `listen` on.
+            state.listener(id)?.room = 0;
+            Ok(id)
+        }),
+        Kind::Datagrams => make(socket, |state, node| state.bind_udp(node, to)),
     }
+}
 
-    /// # Errors
-    /// Returns `EAFNOSUPPORT` for an address that a socket of this family does not have.
-    fn check_family(&self, address: SocketAddr) -> Done<()> {
-        let fits = address.is_ipv6() == (self.family == libc::AF_INET6);
-        if fits { Ok(()) } else { Err(libc::EAFNOSUPPORT) }
-    }
+/// # Errors
+/// Returns `EAFNOSUPPORT` for an address that a socket of this family does not have.
+fn check_family(socket: &Description, address: SocketAddr) -> Done<()> {
+    let fits = address.is_ipv6() == (socket.family == libc::AF_INET6);
+    if fits { Ok(()) } else { Err(libc::EAFNOSUPPORT) }
+}
 
-    /// Returns the socket for datagrams, with an address of its own.
-    pub(super) fn bound(&self) -> Done<Arc<Open>> {
-        self.open().map_or_else(|| self.bind(self.any()), Ok)
-    }
+/// Returns the socket for datagrams, with an address of its own.
+pub(super) fn bound(socket: &Description) -> Done<Arc<Open>> {
+    socket.open().map_or_else(|| bind_to(socket, any(socket)), Ok)
+}
 
-    /// Connects a stream.
-    fn connect_stream(&self, to: SocketAddr) -> Done {
-        self.check_family(to)?;
-        let limit = self.limit(Direction::Write, 0);
-        let open = match self.open() {
-            None => self.make(|state, node| state.connect(node, to))?,
-            Some(open) => match phase(&open)? {
-                Some(Phase::Connected) => return Err(libc::EISCONN),
-                Some(Phase::Connecting) if matches!(limit, Limit::Now) => return Err(libc::EALREADY),
-                Some(Phase::Connecting) => open,
-                // A connection that was refused may be tried again, when its error has been seen.
-                Some(Phase::Broken) => match take_error(&open)? {
-                    0 => self.make(|state, node| state.connect(node, to))?,
-                    number => return Err(number),
-                },
-                None => return Err(not_listening(&open)?),
+/// Connects a stream.
+fn connect_stream(socket: &Description, to: SocketAddr) -> Done {
+    check_family(socket, to)?;
+    let limit = socket.limit(Direction::Write, 0);
+    let open = match socket.open() {
+        None => make(socket, |state, node| state.connect(node, to))?,
+        Some(open) => match phase(&open)? {
+            Some(Phase::Connected) => return Err(libc::EISCONN),
+            Some(Phase::Connecting) if matches!(limit, Limit::Now) => return Err(libc::EALREADY),
+            Some(Phase::Connecting) => open,
+            // A connection that was refused may be tried again, when its error has been seen.
+            Some(Phase::Broken) => match open.take_error()? {
+                0 => make(socket, |state, node| state.connect(node, to))?,
+                number => return Err(number),
             },
-        };
-        let connected = open.repeat(Direction::Write, limit, |state, id| {
-            let stream = state.stream(id)?;
-            match (stream.state, stream.error.take()) {
-                (Phase::Connecting, _) => Err(std::io::ErrorKind::WouldBlock.into()),
-                (Phase::Connected, _) => Ok(0),
-                (Phase::Broken, number) => Err(error(number.unwrap_or(libc::ECONNABORTED))),
-            }
-        });
-        // The attempt goes on.
-        connected.map_err(|number| if number == libc::EAGAIN { libc::EINPROGRESS } else { number })
-    }
+            None => return Err(not_listening(&open)?),
+        },
+    };
+    let connected = open.repeat(Direction::Write, limit, |state, id| {
+        let stream = state.stream(id)?;
+        match (stream.state, stream.error.take()) {
+            (Phase::Connecting, _) => Err(std::io::ErrorKind::WouldBlock.into()),
+            (Phase::Connected, _) => Ok(0),
+            (Phase::Broken, number) => Err(error(number.unwrap_or(libc::ECONNABORTED))),
+        }
+    });
+    // The attempt goes on.
+    connected.map_err(|number| if number == libc::EAGAIN { libc::EINPROGRESS } else { number })
 }
 
 /// Returns how far a stream is; `None` of a socket that has an address or listens.
@@ -110,19 +114,6 @@ fn not_listening(open: &Open) -> Done<c_int> {
     Ok(escape("a connection from a port that the program has chosen (bind before connect)", libc::EOPNOTSUPP))
 }
 
-/// Takes the error that a socket has to report; 0 if there is none.
-pub(super) fn take_error(open: &Open) -> Done<c_int> {
-    open.with_kind(|kind| {
-        let error = match kind {
-            Socket::Stream(stream) => stream.error.take(),
-            Socket::Udp(udp) => udp.error.take(),
-            Socket::Datagrams(socket) => socket.error.take(),
-            Socket::Listener(_) => None,
-        };
-        Ok(error.unwrap_or(0))
-    })
-}
-
 /// `bind`.
 ///
 /// # Safety
@@ -134,7 +125,7 @@ pub unsafe fn bind(fd: c_int, to: *const sockaddr, len: socklen_t) -> Option<isi
         }
         // SAFETY: the caller's address.
         let to = unsafe { address::read(to, len) }?;
-        socket.bind(to).map(|_| 0)
+        bind_to(socket, to).map(|_| 0)
     })
 }
 
@@ -147,7 +138,7 @@ pub fn listen(fd: c_int, backlog: c_int) -> Option<isize> {
         }
         // As the system does, the queue has one place more.
         let room = usize::try_from(backlog).unwrap_or(usize::MAX).min(super::super::tcp::BACKLOG - 1) + 1;
-        socket.bound()?.with_kind(|kind| match kind {
+        bound(socket)?.with_kind(|kind| match kind {
             Socket::Listener(listener) => {
                 listener.room = room;
                 Ok(0)
@@ -190,13 +181,13 @@ pub unsafe fn connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> Option<
         let (family, to) = unsafe { (address::family(to, len), address::read(to, len)) };
         match (socket.kind, family) {
             (Kind::Stream, _) if socket.family == libc::AF_UNIX => Err(libc::EISCONN),
-            (Kind::Stream, _) => socket.connect_stream(to?),
+            (Kind::Stream, _) => connect_stream(socket, to?),
             (Kind::Datagrams, libc::AF_UNSPEC) => {
-                socket.bound()?.with(|state, id| state.udp(id).map(|udp| udp.peer = None)).map(|()| 0)
+                bound(socket)?.with(|state, id| state.udp(id).map(|udp| udp.peer = None)).map(|()| 0)
             }
             (Kind::Datagrams, _) => {
                 let to = to?;
-                socket.bound()?.with(|state, id| state.connect_udp(id, to)).map(|()| 0)
+                bound(socket)?.with(|state, id| state.connect_udp(id, to)).map(|()| 0)
             }
         }
     })
@@ -232,7 +223,7 @@ pub fn shutdown(fd: c_int, how: c_int) -> Option<isize> {
 pub unsafe fn getsockname(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> Option<isize> {
     on(fd, |socket| {
         let address = match socket.open() {
-            None => Addr::Ip(socket.any()),
+            None => Addr::Ip(any(socket)),
             Some(open) => open.with_kind(|kind| {
                 Ok(match kind {
                     Socket::Listener(listener) => listener.local.clone(),

@@ -100,6 +100,19 @@ impl Open {
         })
     }
 
+    /// Takes the error that the socket has to report; 0 if there is none.
+    pub(super) fn take_error(&self) -> Result<c_int, c_int> {
+        self.with_kind(|kind| {
+            let error = match kind {
+                Kind::Stream(stream) => stream.error.take(),
+                Kind::Udp(udp) => udp.error.take(),
+                Kind::Datagrams(socket) => socket.error.take(),
+                Kind::Listener(_) => None,
+            };
+            Ok(error.unwrap_or(0))
+        })
+    }
+
     /// Attempts `op` until it would no longer block, and waits in between, as long as `limit` says.
     ///
     /// # Errors
@@ -234,7 +247,7 @@ fn wait(sockets: &[(&Open, Attempt, Direction)], until: Option<Instant>) -> End 
     }
 }
 
-/// Says in a dump which socket a wait is for: the first of those that it is for. *Runs on: any thread.*
+/// Says in a dump which socket a wait is for; the first, if there are several. *Runs on: any thread.*
 fn describe_wait(first: &Option<(i64, Direction)>) -> Option<Awaited> {
     let (fd, direction) = (*first)?;
     let (local, peer) = describe(fd)?;

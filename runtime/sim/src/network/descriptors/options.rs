@@ -10,9 +10,9 @@ use libc::{linger, socklen_t, timeval};
 use netpoll::Direction;
 
 use super::super::Kind as Socket;
-use super::calls::take_error;
+use super::description::{Description, Done, Kind};
+use super::number::{duplicate, on};
 use super::open::{Open, escape};
-use super::{Description, Done, Kind, duplicate, on};
 
 /// Options without an effect, and their values before they are set.
 const KEPT: &[(c_int, c_int, c_int)] = &[
@@ -42,95 +42,93 @@ const NO_LINGER: c_int = -1;
 
 const LINGER: (c_int, c_int) = (libc::SOL_SOCKET, libc::SO_LINGER);
 
-impl Description {
-    fn set_option(&self, level: c_int, name: c_int, value: Value<'_>) -> Done {
-        match (level, name) {
-            (libc::SOL_SOCKET, libc::SO_RCVTIMEO) => self.set_limit(Direction::Read, value.read()?),
-            (libc::SOL_SOCKET, libc::SO_SNDTIMEO) => self.set_limit(Direction::Write, value.read()?),
-            LINGER => {
-                let linger { l_onoff, l_linger } = value.read()?;
-                self.options.lock().insert(LINGER, if l_onoff == 0 { NO_LINGER } else { l_linger.max(0) });
-                self.open().map_or(Ok(0), |open| self.set_linger(&open).map(|()| 0))
-            }
-            _ if KEPT.iter().any(|kept| (kept.0, kept.1) == (level, name)) => {
-                self.options.lock().insert((level, name), value.read()?);
-                Ok(0)
-            }
-            _ => Err(escape(&format!("the option {name} of level {level} of a socket"), libc::ENOPROTOOPT)),
+fn set_option(socket: &Description, level: c_int, name: c_int, value: Value<'_>) -> Done {
+    match (level, name) {
+        (libc::SOL_SOCKET, libc::SO_RCVTIMEO) => set_limit(socket, Direction::Read, value.read()?),
+        (libc::SOL_SOCKET, libc::SO_SNDTIMEO) => set_limit(socket, Direction::Write, value.read()?),
+        LINGER => {
+            let linger { l_onoff, l_linger } = value.read()?;
+            socket.options.lock().insert(LINGER, if l_onoff == 0 { NO_LINGER } else { l_linger.max(0) });
+            socket.open().map_or(Ok(0), |open| set_linger(socket, &open).map(|()| 0))
         }
-    }
-
-    fn option(&self, level: c_int, name: c_int) -> Done<Answer> {
-        let number = |value: c_int| Ok(Answer::Number(value));
-        match (level, name) {
-            (libc::SOL_SOCKET, libc::SO_ERROR) => {
-                self.open().map_or(Ok(0), |open| take_error(&open)).and_then(number)
-            }
-            (libc::SOL_SOCKET, libc::SO_TYPE) => number(match self.kind {
-                Kind::Stream => libc::SOCK_STREAM,
-                Kind::Datagrams => libc::SOCK_DGRAM,
-            }),
-            (libc::SOL_SOCKET, libc::SO_DOMAIN) => number(self.family),
-            (libc::SOL_SOCKET, libc::SO_PROTOCOL) => number(match (self.family, self.kind) {
-                (libc::AF_UNIX, _) => 0,
-                (_, Kind::Stream) => libc::IPPROTO_TCP,
-                (_, Kind::Datagrams) => libc::IPPROTO_UDP,
-            }),
-            (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => {
-                let listens = |open: &Open| {
-                    open.with_kind(|kind| Ok(matches!(kind, Socket::Listener(found) if found.room > 0)))
-                };
-                self.open().map_or(Ok(false), |open| listens(&open)).map(c_int::from).and_then(number)
-            }
-            (libc::SOL_SOCKET, libc::SO_RCVTIMEO) => Ok(Answer::Time(self.limit_as_time(Direction::Read))),
-            (libc::SOL_SOCKET, libc::SO_SNDTIMEO) => Ok(Answer::Time(self.limit_as_time(Direction::Write))),
-            LINGER => Ok(Answer::Linger(match self.kept(LINGER).unwrap_or(NO_LINGER) {
-                NO_LINGER => linger { l_onoff: 0, l_linger: 0 },
-                l_linger => linger { l_onoff: 1, l_linger },
-            })),
-            _ => match KEPT.iter().find(|kept| (kept.0, kept.1) == (level, name)) {
-                Some(&(.., usual)) => number(self.kept((level, name)).unwrap_or(usual)),
-                None => {
-                    let what = format!("the option {name} of level {level} of a socket");
-                    Err(escape(&what, libc::ENOPROTOOPT))
-                }
-            },
+        _ if KEPT.iter().any(|kept| (kept.0, kept.1) == (level, name)) => {
+            socket.options.lock().insert((level, name), value.read()?);
+            Ok(0)
         }
+        _ => Err(escape(&format!("the option {name} of level {level} of a socket"), libc::ENOPROTOOPT)),
     }
+}
 
-    fn kept(&self, option: (c_int, c_int)) -> Option<c_int> {
-        self.options.lock().get(&option).copied()
-    }
-
-    /// Tells the network how a stream is closed: `SO_LINGER` is the one option with an effect there.
-    pub(super) fn set_linger(&self, open: &Open) -> Done<()> {
-        let Some(seconds) = self.kept(LINGER) else { return Ok(()) };
-        let linger = u64::try_from(seconds).ok().map(Duration::from_secs);
-        open.with_kind(|kind| {
-            if let Socket::Stream(stream) = kind {
-                stream.options.linger = linger;
-            }
-            Ok(())
-        })
-    }
-
-    fn set_limit(&self, direction: Direction, time: timeval) -> Done {
-        if !(0..1_000_000).contains(&time.tv_usec) {
-            return Err(libc::EDOM);
+fn option(socket: &Description, level: c_int, name: c_int) -> Done<Answer> {
+    let number = |value: c_int| Ok(Answer::Number(value));
+    match (level, name) {
+        (libc::SOL_SOCKET, libc::SO_ERROR) => {
+            socket.open().map_or(Ok(0), |open| open.take_error()).and_then(number)
         }
-        let micros = match u64::try_from(time.tv_sec) {
-            Ok(seconds) => seconds.saturating_mul(1_000_000).saturating_add(time.tv_usec as u64),
-            // As in Linux: such a call does not wait. A microsecond is as near as a limit comes.
-            Err(_) => 1,
-        };
-        self.limit_of(direction).store(micros, Ordering::Relaxed);
-        Ok(0)
+        (libc::SOL_SOCKET, libc::SO_TYPE) => number(match socket.kind {
+            Kind::Stream => libc::SOCK_STREAM,
+            Kind::Datagrams => libc::SOCK_DGRAM,
+        }),
+        (libc::SOL_SOCKET, libc::SO_DOMAIN) => number(socket.family),
+        (libc::SOL_SOCKET, libc::SO_PROTOCOL) => number(match (socket.family, socket.kind) {
+            (libc::AF_UNIX, _) => 0,
+            (_, Kind::Stream) => libc::IPPROTO_TCP,
+            (_, Kind::Datagrams) => libc::IPPROTO_UDP,
+        }),
+        (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => {
+            let listens = |open: &Open| {
+                open.with_kind(|kind| Ok(matches!(kind, Socket::Listener(found) if found.room > 0)))
+            };
+            socket.open().map_or(Ok(false), |open| listens(&open)).map(c_int::from).and_then(number)
+        }
+        (libc::SOL_SOCKET, libc::SO_RCVTIMEO) => Ok(Answer::Time(limit_as_time(socket, Direction::Read))),
+        (libc::SOL_SOCKET, libc::SO_SNDTIMEO) => Ok(Answer::Time(limit_as_time(socket, Direction::Write))),
+        LINGER => Ok(Answer::Linger(match kept(socket, LINGER).unwrap_or(NO_LINGER) {
+            NO_LINGER => linger { l_onoff: 0, l_linger: 0 },
+            l_linger => linger { l_onoff: 1, l_linger },
+        })),
+        _ => match KEPT.iter().find(|kept| (kept.0, kept.1) == (level, name)) {
+            Some(&(.., usual)) => number(kept(socket, (level, name)).unwrap_or(usual)),
+            None => {
+                let what = format!("the option {name} of level {level} of a socket");
+                Err(escape(&what, libc::ENOPROTOOPT))
+            }
+        },
     }
+}
 
-    fn limit_as_time(&self, direction: Direction) -> timeval {
-        let micros = self.limit_of(direction).load(Ordering::Relaxed);
-        timeval { tv_sec: (micros / 1_000_000) as _, tv_usec: (micros % 1_000_000) as _ }
+fn kept(socket: &Description, option: (c_int, c_int)) -> Option<c_int> {
+    socket.options.lock().get(&option).copied()
+}
+
+/// Sets in the network how a stream is closed: `SO_LINGER` is the one option with an effect there.
+pub(super) fn set_linger(socket: &Description, open: &Open) -> Done<()> {
+    let Some(seconds) = kept(socket, LINGER) else { return Ok(()) };
+    let linger = u64::try_from(seconds).ok().map(Duration::from_secs);
+    open.with_kind(|kind| {
+        if let Socket::Stream(stream) = kind {
+            stream.options.linger = linger;
+        }
+        Ok(())
+    })
+}
+
+fn set_limit(socket: &Description, direction: Direction, time: timeval) -> Done {
+    if !(0..1_000_000).contains(&time.tv_usec) {
+        return Err(libc::EDOM);
     }
+    let micros = match u64::try_from(time.tv_sec) {
+        Ok(seconds) => seconds.saturating_mul(1_000_000).saturating_add(time.tv_usec as u64),
+        // As in Linux: such a call does not wait. A microsecond is as near as a limit comes.
+        Err(_) => 1,
+    };
+    socket.limit_of(direction).store(micros, Ordering::Relaxed);
+    Ok(0)
+}
+
+fn limit_as_time(socket: &Description, direction: Direction) -> timeval {
+    let micros = socket.limit_of(direction).load(Ordering::Relaxed);
+    timeval { tv_sec: (micros / 1_000_000) as _, tv_usec: (micros % 1_000_000) as _ }
 }
 
 /// The value of an option, as the caller gives it.
@@ -175,7 +173,7 @@ pub unsafe fn setsockopt(
         }
         // SAFETY: the caller's value.
         let value = Value(unsafe { std::slice::from_raw_parts(value.cast(), len as usize) });
-        socket.set_option(level, name, value)
+        set_option(socket, level, name, value)
     })
 }
 
@@ -196,7 +194,7 @@ pub unsafe fn getsockopt(
         }
         // SAFETY: the caller's place.
         unsafe {
-            match socket.option(level, name)? {
+            match option(socket, level, name)? {
                 Answer::Number(number) => copy(&number, value, len),
                 Answer::Time(time) => copy(&time, value, len),
                 Answer::Linger(linger) => copy(&linger, value, len),

@@ -9,8 +9,10 @@ use netpoll::Direction;
 
 use super::super::Kind as Socket;
 use super::super::tcp::{Phase, Stream};
+use super::description::{Description, Kind};
+use super::number::{find, raw};
 use super::open::{Limit, Open, escape, look_and_wait};
-use super::{Description, Kind, find, raw, table};
+use super::table;
 
 /// What `poll` reports although it is not asked for.
 const ALWAYS: i16 = libc::POLLERR | libc::POLLHUP;
@@ -42,7 +44,7 @@ fn poll_all(fds: &mut [pollfd], time: Option<Duration>) -> Result<usize, c_int> 
         Some(Duration::ZERO) => Limit::Now,
         Some(time) => Limit::For(time),
     };
-    // Of what was closed meanwhile `poll` says so, and does not wait.
+    // A number that was closed is reported as such, and ends the wait.
     let sockets: Vec<_> = fds.iter().map(|asked| find(asked.fd).ok()).collect();
     let opens: Vec<Option<Arc<Open>>> =
         sockets.iter().map(|socket| socket.as_ref().and_then(|socket| socket.open())).collect();

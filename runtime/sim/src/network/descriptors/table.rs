@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use netpoll::raw::call;
 use sched::sync::Mutex;
 
-use super::Description;
+use super::description::Description;
 
 /// Sockets with this number or a higher one are refused.
 const MOST: usize = 1 << 20;

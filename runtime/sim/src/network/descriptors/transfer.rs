@@ -10,8 +10,11 @@ use netpoll::Direction;
 
 use super::super::addr::Addr;
 use super::super::{Kind as Socket, NetworkState};
+use super::address;
+use super::calls::bound;
+use super::description::{Description, Done, Kind};
+use super::number::on;
 use super::open::{Limit, Open, escape};
-use super::{Description, Done, Kind, address, on};
 use crate::errors::error;
 
 /// The most bytes that one receipt takes.
@@ -26,61 +29,59 @@ struct Received {
     from: Option<SocketAddr>,
 }
 
-impl Description {
-    /// Receives up to `room` bytes.
-    fn receive(&self, room: usize, flags: c_int) -> Done<Received> {
-        if flags & libc::MSG_OOB != 0 {
-            return Err(escape("urgent bytes of a socket (MSG_OOB)", libc::EINVAL));
+/// Receives up to `room` bytes.
+fn receive_bytes(socket: &Description, room: usize, flags: c_int) -> Done<Received> {
+    if flags & libc::MSG_OOB != 0 {
+        return Err(escape("urgent bytes of a socket (MSG_OOB)", libc::EINVAL));
+    }
+    if flags & libc::MSG_ERRQUEUE != 0 {
+        return Err(libc::EAGAIN);
+    }
+    let limit = socket.limit(Direction::Read, flags);
+    let looks = flags & libc::MSG_PEEK != 0;
+    match socket.kind {
+        Kind::Stream => {
+            let open = stream(socket, libc::ENOTCONN)?;
+            let all = flags & libc::MSG_WAITALL != 0;
+            receive_stream(&open, room, limit, looks, all)
         }
-        if flags & libc::MSG_ERRQUEUE != 0 {
-            return Err(libc::EAGAIN);
-        }
-        let limit = self.limit(Direction::Read, flags);
-        let looks = flags & libc::MSG_PEEK != 0;
-        match self.kind {
-            Kind::Stream => {
-                let open = self.stream(libc::ENOTCONN)?;
-                let all = flags & libc::MSG_WAITALL != 0;
-                receive_stream(&open, room, limit, looks, all)
-            }
-            Kind::Datagrams => {
-                let mut bytes = vec![0; DATAGRAM];
-                let attempt = |state: &mut NetworkState, id| state.receive_udp(id, &mut bytes, looks);
-                let (n, from) = self.bound()?.repeat(Direction::Read, limit, attempt)?;
-                bytes.truncate(n);
-                Ok(Received { bytes, from: Some(from) })
-            }
+        Kind::Datagrams => {
+            let mut bytes = vec![0; DATAGRAM];
+            let attempt = |state: &mut NetworkState, id| state.receive_udp(id, &mut bytes, looks);
+            let (n, from) = bound(socket)?.repeat(Direction::Read, limit, attempt)?;
+            bytes.truncate(n);
+            Ok(Received { bytes, from: Some(from) })
         }
     }
+}
 
-    /// Sends all bytes, or in non-blocking mode those that there is room for.
-    fn send(&self, bytes: &[u8], flags: c_int, to: Option<SocketAddr>) -> Done {
-        if flags & libc::MSG_OOB != 0 {
-            return Err(escape("urgent bytes of a socket (MSG_OOB)", libc::EINVAL));
-        }
-        let limit = self.limit(Direction::Write, flags);
-        match self.kind {
-            Kind::Stream if to.is_some() && self.open().is_some() => Err(libc::EISCONN),
-            Kind::Stream => send_stream(&*self.stream(libc::EPIPE)?, bytes, limit),
-            Kind::Datagrams => {
-                let attempt = |state: &mut NetworkState, id| state.send_udp(id, bytes, to);
-                Ok(self.bound()?.repeat(Direction::Write, limit, attempt)? as isize)
-            }
+/// Sends all bytes. In non-blocking mode it sends as many as there is room for.
+fn send(socket: &Description, bytes: &[u8], flags: c_int, to: Option<SocketAddr>) -> Done {
+    if flags & libc::MSG_OOB != 0 {
+        return Err(escape("urgent bytes of a socket (MSG_OOB)", libc::EINVAL));
+    }
+    let limit = socket.limit(Direction::Write, flags);
+    match socket.kind {
+        Kind::Stream if to.is_some() && socket.open().is_some() => Err(libc::EISCONN),
+        Kind::Stream => send_stream(&*stream(socket, libc::EPIPE)?, bytes, limit),
+        Kind::Datagrams => {
+            let attempt = |state: &mut NetworkState, id| state.send_udp(id, bytes, to);
+            Ok(bound(socket)?.repeat(Direction::Write, limit, attempt)? as isize)
         }
     }
+}
 
-    /// Returns the stream.
-    ///
-    /// # Errors
-    /// Returns `otherwise` if there was no connection.
-    fn stream(&self, otherwise: c_int) -> Done<Arc<Open>> {
-        let open = self.open_or(otherwise)?;
-        open.with_kind(|kind| match kind {
-            Socket::Stream(_) => Ok(()),
-            _ => Err(error(otherwise)),
-        })?;
-        Ok(open)
-    }
+/// Returns the stream.
+///
+/// # Errors
+/// Returns `otherwise` if there was no connection.
+fn stream(socket: &Description, otherwise: c_int) -> Done<Arc<Open>> {
+    let open = socket.open_or(otherwise)?;
+    open.with_kind(|kind| match kind {
+        Socket::Stream(_) => Ok(()),
+        _ => Err(error(otherwise)),
+    })?;
+    Ok(open)
 }
 
 fn receive_stream(open: &Open, room: usize, limit: Limit, looks: bool, all: bool) -> Done<Received> {
@@ -183,7 +184,7 @@ unsafe fn receive(
     from: *mut sockaddr,
     from_len: *mut socklen_t,
 ) -> Done<(isize, bool)> {
-    let received = socket.receive(total(buffers), flags)?;
+    let received = receive_bytes(socket, total(buffers), flags)?;
     // SAFETY: the caller's buffers.
     let fit = unsafe { scatter(&received.bytes, buffers) };
     match received.from {
@@ -249,7 +250,7 @@ pub unsafe fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> Option<i
         // SAFETY: the caller's message.
         let message = unsafe { message.as_mut() }.ok_or(libc::EFAULT)?;
         // SAFETY: the caller's list.
-        let buffers = unsafe { buffers(message.msg_iov, message.msg_iovlen as usize) };
+        let buffers = unsafe { buffers(message.msg_iov, message.msg_iovlen) };
         let from = message.msg_name.cast();
         // SAFETY: the caller's buffers, and its place for the address.
         let (n, is_cut) = unsafe { receive(socket, buffers, flags, from, &raw mut message.msg_namelen) }?;
@@ -277,7 +278,7 @@ pub unsafe fn writev(fd: c_int, list: *const iovec, count: c_int) -> Option<isiz
         // SAFETY: the caller's list.
         let buffers = unsafe { buffers(list, usize::try_from(count).map_err(|_| libc::EINVAL)?) };
         // SAFETY: the caller's buffers.
-        socket.send(&unsafe { gather(buffers) }, 0, None)
+        send(socket, &unsafe { gather(buffers) }, 0, None)
     })
 }
 
@@ -298,7 +299,7 @@ pub unsafe fn sendto(
         let to = if to.is_null() { None } else { Some(unsafe { address::read(to, to_len) }?) };
         // SAFETY: the caller's buffer.
         let bytes = unsafe { gather(&[iovec { iov_base: buf.cast_mut(), iov_len: len }]) };
-        socket.send(&bytes, flags, to)
+        send(socket, &bytes, flags, to)
     })
 }
 
@@ -317,7 +318,7 @@ pub unsafe fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> Option
         // SAFETY: the caller's address.
         let to = if to.is_null() || len == 0 { None } else { Some(unsafe { address::read(to, len) }?) };
         // SAFETY: the caller's list, and its buffers.
-        let bytes = unsafe { gather(buffers(message.msg_iov, message.msg_iovlen as usize)) };
-        socket.send(&bytes, flags, to)
+        let bytes = unsafe { gather(buffers(message.msg_iov, message.msg_iovlen)) };
+        send(socket, &bytes, flags, to)
     })
 }

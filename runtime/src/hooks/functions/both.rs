@@ -1,13 +1,13 @@
-//! The functions on sockets of a program with `runtime::interpose!(sim)`: a socket that code of a simulation
-//! makes is one of the simulated network. Each function asks there first (`network/descriptors.rs` of
-//! `monochrome-sim`). What is not for a simulated socket goes to the function that parks
-//! (`monochrome-interpose`), or to the system where there is none.
+//! The functions of a program with `runtime::interpose!(sim)`, in which sockets may be simulated: a socket
+//! that code of a simulation makes is one of the simulated network. Each function on sockets asks there first
+//! (`network/descriptors.rs` of `monochrome-sim`). What is not for a simulated socket goes to the function
+//! that parks (`monochrome-interpose`), or to the system where there is none.
 //!
-//! A program with `interpose!()` or `interpose!(threads)` has none of these functions.
+//! A program with `interpose!()` or `interpose!(threads)` has none of the functions on sockets here.
 
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
+use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use std::mem;
 use std::ptr;
 use std::time::Duration;
@@ -23,6 +23,19 @@ use libc::{
 use netpoll::raw::{call, fail};
 use sched::Real;
 use sim::network::descriptors as simulated;
+
+pub use super::interposed::{
+    __ppoll_chk, clock_nanosleep, close_range, closefrom, epoll_wait, nanosleep, preadv2, preadv64v2,
+    pwritev2, pwritev64v2, sleep, thrd_sleep, usleep,
+};
+
+super::super::syscall::forms! {
+    /// Green threads park in `futex`; in a simulation, clocks and random bytes are simulated.
+    syscall:
+        futex_number futex = libc::SYS_futex => interpose::futex::futex,
+        random_number random = libc::SYS_getrandom => sim::by_number::getrandom,
+        clock_number clock = libc::SYS_clock_gettime => sim::by_number::clock_gettime,;
+}
 
 /// Converts the result of a system call into that of a function of libc.
 #[inline]
