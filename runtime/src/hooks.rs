@@ -27,8 +27,8 @@
 /// `std::thread::spawn`, and `main` itself: see the page [`docs::threads`](crate::docs::threads).
 ///
 /// With `runtime::interpose!(sim)` the program can run [simulations](mod@crate::sim), too, in which threads
-/// of std are simulated: it stands for this line and [`sim!`](macro@crate::sim), which cannot stand beside
-/// each other.
+/// and sockets of std are simulated: it stands for this line and [`sim!`](macro@crate::sim), which cannot
+/// stand beside each other.
 ///
 /// ```standalone_crate
 /// use std::time::{Duration, Instant};

@@ -15,7 +15,8 @@
 //!   other. A program that runs for ever fails after [`Builder::max_steps`].
 //! - **The network** is one of [nodes](node()) within the process. TCP and UDP of
 //!   [`runtime::net`](crate::net) work there, with names, latency, [partitions](mod@net) and nodes that are
-//!   killed and restarted. [`Faults`] happen by themselves. Unix sockets work within a node.
+//!   killed and restarted. So does `std::net` with `runtime::interpose!(sim)`. [`Faults`] happen by
+//!   themselves. Unix sockets work within a node.
 //! - **Files.** Each node has a [disk](mod@fs), on which [`runtime::fs`](crate::fs) works. Its calls take
 //!   simulated time. It outlives kills; a power cut loses what is not synced.
 //! - **Randomness** of the system is simulated: the keys of `HashMap`s and the crate `getrandom` depend on
@@ -66,8 +67,8 @@
 //! the OS thread (`std::thread::sleep`), a device with random bytes. The locks of std and of parking_lot
 //! work as long as they are not held across a call that parks. If a green thread has waited for one for 15
 //! s of real time, the process ends with a message, because the green thread cannot unwind. (In a program
-//! with [`runtime::interpose!(sim)`](macro@crate::interpose) these threads, sleeps and locks are simulated:
-//! the page ends with how.) Clocks that are read without libc, such as the counter of the processor, are
+//! with [`runtime::interpose!(sim)`](macro@crate::interpose) these threads, sleeps and locks, and sockets of
+//! std, are simulated: the page ends with how.) Clocks that are read without libc, such as the counter of the processor, are
 //! real. So is the time of the processor.
 //!
 //! A channel with room that was made outside of the simulation is a point of choice only where a try fails or

@@ -18,7 +18,8 @@
 //!   its socket. Errors are those of Linux, but nothing checks permissions.
 //! - There are no descriptors: `as_fd`, `as_raw_fd` and `From` conversions to types of std panic, and
 //!   `into_std` returns an error of kind `Unsupported`. Sockets of std that are converted into those of this
-//!   crate stay real, and waiting for one fails the simulation.
+//!   crate stay real, and waiting for one fails the simulation. (With `runtime::interpose!(sim)` sockets that
+//!   code of std makes are in the same network: the page of `runtime::sim` ends with them.)
 //!
 //! ```
 //! # runtime::sim!();
