@@ -68,8 +68,8 @@
 //! work as long as they are not held across a call that parks. If a green thread has waited for one for 15
 //! s of real time, the process ends with a message, because the green thread cannot unwind. (In a program
 //! with [`runtime::interpose!(sim)`](macro@crate::interpose) these threads, sleeps and locks, and sockets of
-//! std, are simulated: the page ends with how.) Clocks that are read without libc, such as the counter of the processor, are
-//! real. So is the time of the processor.
+//! std, are simulated: the page ends with how.) Clocks that are read without libc, such as the counter of the
+//! processor, are real. So is the time of the processor.
 //!
 //! A channel with room that was made outside of the simulation is a point of choice only where a try fails or
 //! a call waits. A loop of calls on it that always succeed hangs the simulation: no other green thread runs,
