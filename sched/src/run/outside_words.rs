@@ -3,6 +3,11 @@
 //! The lock of standard error is such a word: another simulation of the same process may have it, for seconds
 //! if it prints a backtrace. So before the simulated clock moves, or a deadlock is reported, the M waits a
 //! moment in real time. Only a word in static memory counts: others are the program's own. (Feature `sim`.)
+//!
+//! std takes a lock in static memory where each thread begins and ends. A wait for that lock would be a step
+//! of the run, which a replay does not have. So a G looks at the word for a moment before it waits.
+
+#![allow(unsafe_code)]
 
 use std::ops::Range;
 use std::ptr;
@@ -16,6 +21,10 @@ use crate::sys::segment::segment_around;
 const LOOK: Duration = Duration::from_micros(100);
 /// The looks before the simulated clock moves.
 const BEFORE_A_TIMER: u32 = 20;
+/// For how long a G looks before it waits, and how often at least: the holder of a lock may have lost its
+/// processor.
+const MOMENT_NS: u64 = 300_000;
+const LEAST_LOOKS: u32 = 20;
 /// The looks before a deadlock is reported: at least ten seconds.
 const BEFORE_A_DEADLOCK: u32 = 100_000;
 
@@ -63,6 +72,44 @@ impl Outside {
     }
 }
 
+/// Returns `true` if another OS thread changes `word` from `expected` within a moment of real time.
+pub(crate) fn changes_soon(word: &AtomicU32, expected: u32) -> bool {
+    // Acquire: the caller may take this look for its own. Pairs with the release of a lock by its holder.
+    let has_changed = || word.load(Ordering::Acquire) != expected;
+    let (start, mut looks) = (real_time(), 0);
+    while !has_changed() {
+        if looks >= LEAST_LOOKS && real_time() - start > MOMENT_NS {
+            return false;
+        }
+        yields();
+        looks += 1;
+    }
+    true
+}
+
+/// Returns the real time in nanoseconds.
+fn real_time() -> u64 {
+    // By a system call: libc's function is that of the simulation, which only Linux has.
+    #[cfg_attr(not(target_os = "linux"), allow(unused_mut))]
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    #[cfg(all(target_os = "linux", not(portable)))]
+    // SAFETY: the call writes `time`.
+    unsafe {
+        netpoll::raw::call!(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, &raw mut time)
+    };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Lets other OS threads run.
+fn yields() {
+    // By a system call, as above.
+    #[cfg(all(target_os = "linux", not(portable)))]
+    // SAFETY: the call has no arguments.
+    unsafe {
+        netpoll::raw::call!(libc::SYS_sched_yield)
+    };
+}
+
 /// Returns `true` if the address lies in the static memory of the program, or of the library that this
 /// function is in.
 pub(crate) fn is_static(address: usize) -> bool {
@@ -74,6 +121,24 @@ pub(crate) fn is_static(address: usize) -> bool {
 #[cfg(all(test, target_os = "linux", not(any(portable, miri))))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_that_another_thread_changes_is_seen() {
+        let word = AtomicU32::new(1);
+        assert!(changes_soon(&word, 0), "it differs already");
+        let start = real_time();
+        assert!(!changes_soon(&word, 1));
+        assert!(real_time() - start > MOMENT_NS);
+        // The other thread changes the word within the moment, unless the machine has no processor for it.
+        let is_seen = |_| {
+            let word = AtomicU32::new(1);
+            std::thread::scope(|scope| {
+                scope.spawn(|| word.store(0, Ordering::Release));
+                changes_soon(&word, 1)
+            })
+        };
+        assert!((0..100).any(is_seen));
+    }
 
     #[test]
     fn static_words_are_recognised() {

@@ -311,6 +311,16 @@ impl Drop for Simulated {
 pub struct OutsideWait(());
 
 impl OutsideWait {
+    /// Returns `true` if a thread outside of the simulation changes `word` from `expected` within a moment of
+    /// real time. Then the caller need not wait, and the run has the same steps as one without that thread.
+    /// *Runs on: any G.*
+    #[must_use]
+    pub fn is_over_soon(word: &AtomicU32, expected: u32) -> bool {
+        is_here()
+            && outside_words::is_static(ptr::from_ref(word).addr())
+            && outside_words::changes_soon(word, expected)
+    }
+
     /// Begins to count the caller's wait for `word`, if it counts. *Runs on: any G.*
     #[inline]
     #[must_use]

@@ -85,6 +85,9 @@ pub fn wait_or_cancel(word: &AtomicU32, expected: u32, until: u64) -> WordWait {
 }
 
 fn wait_in_table(word: &AtomicU32, expected: u32, company: Company, until: u64, cancel: Cancel) -> WordWait {
+    if OutsideWait::is_over_soon(word, expected) {
+        return WordWait::Changed;
+    }
     let begin = || Waiting::begin_for(Why::StdLock, cancel);
     let _outside = OutsideWait::begin(word);
     match keep_errno(|| TABLE.wait(word, expected, company, begin, |waiting| park_here(waiting, until))) {
