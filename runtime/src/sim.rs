@@ -92,8 +92,8 @@ use std::sync::Arc;
 
 use ::sim::host::{Host, Ran};
 use ::sim::{PATIENCE, Settings};
-use sched::Cancelled;
-use sched::simulation::{self, Simulation};
+use sched::simulation::{self, Ended, Simulation};
+use sched::{Cancelled, Sched};
 
 use crate::runtime::{Runtime, ThreadLocals};
 use crate::spawn::start;
@@ -327,14 +327,42 @@ fn run_on_runtime(simulation: Arc<dyn Simulation>, main: &mut (dyn FnMut() + Sen
     };
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(None) => {
-            // Its Ms end. Its green threads stay as they are, and what they use stays for ever.
             sched.begin_closing();
-            sched.end_threads();
-            std::mem::forget(sched.clone());
-            Ran { result: Err(Box::new(Cancelled)), ended: false }
+            leave(sched);
+            Ran { result: Err(Box::new(Cancelled)), ended: false, left: true }
         }
-        result => Ran { result: result.map(drop), ended: runtime.shutdown_timeout(PATIENCE) },
+        result => {
+            let (ended, left) = end(&runtime, sched);
+            Ran { result: result.map(drop), ended, left }
+        }
     }
+}
+
+/// Ends a runtime. Returns whether its green threads have ended, and whether some were left behind. Threads of
+/// std that wait for a lock cannot unwind: the end of the main function ends them, as it ends a process.
+fn end(runtime: &Runtime, sched: &Arc<Sched>) -> (bool, bool) {
+    if !simulation::threads_are_caught(std::thread::yield_now) {
+        return (runtime.end(Some(PATIENCE)), false);
+    }
+    sched.begin_closing();
+    match sched.cancel_simulated(PATIENCE) {
+        Ended::All => {
+            crate::blocking(|| sched.end_threads());
+            (true, false)
+        }
+        Ended::ButLeft => {
+            leave(sched);
+            (true, true)
+        }
+        // What runs on keeps the runtime.
+        Ended::No => (false, false),
+    }
+}
+
+/// Ends the Ms of a runtime. Its green threads stay as they are, and what they use stays for ever.
+fn leave(sched: &Arc<Sched>) {
+    crate::blocking(|| sched.end_threads());
+    std::mem::forget(sched.clone());
 }
 
 /// In a program with `runtime::interpose!(sim)` threads of std are green threads of the simulation. So these

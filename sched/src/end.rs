@@ -5,3 +5,4 @@ pub(crate) mod closing;
 pub(crate) mod deadlock;
 pub(crate) mod report;
 mod shutdown;
+pub(crate) mod simulated;

@@ -359,8 +359,9 @@ mod watch {
 /// Schedulers for which a simulation makes the choices.
 #[cfg(not(loom))]
 pub mod simulation {
-    pub use crate::api::node::gs_of;
+    pub use crate::api::node::{gs_of, is_left, leave, leave_myself};
     pub use crate::api::point::{point, point_in_drop, unwind_at_end};
+    pub use crate::end::simulated::Ended;
     pub use crate::g::ids::shown;
     pub use crate::run::simulation::{
         OutsideWait, Phase, Simulation, await_main, block, deliver, is_here, is_user_code, node,

@@ -22,6 +22,9 @@ pub struct Host {
 pub struct Ran {
     /// The panic of the main function or of the runtime, if there was one.
     pub result: thread::Result<()>,
-    /// False if green threads were left when [`PATIENCE`](super::PATIENCE) was over.
+    /// False if green threads ran when [`PATIENCE`](super::PATIENCE) was over, or if the simulation was given
+    /// up.
     pub ended: bool,
+    /// True if green threads were left behind, which never run again.
+    pub left: bool,
 }

@@ -114,6 +114,8 @@ pub(super) struct NetworkState {
     pub(super) links: Links,
     pub(super) decisions: Decisions,
     names: Names,
+    /// How many calls green threads have made that have to end, by their ids.
+    calls_after_end: BTreeMap<u64, u32>,
     sockets: BTreeMap<u64, Socket>,
     last_socket: u64,
     events: BTreeMap<At, Event>,
@@ -188,6 +190,7 @@ impl Network {
                 links: Links::new(seed, quality),
                 decisions: Decisions::new(seed, replay),
                 names: Names::default(),
+                calls_after_end: BTreeMap::new(),
                 sockets: BTreeMap::new(),
                 last_socket: 0,
                 events: BTreeMap::new(),

@@ -158,7 +158,8 @@ impl<T: Send + 'static> Machine<T> {
     }
 
     fn is_finished(&self) -> bool {
-        self.thread.lock().handle.as_ref().is_none_or(GHandle::is_done)
+        let is_over = |handle: &GHandle| handle.is_done() || simulation::is_left(handle);
+        self.thread.lock().handle.as_ref().is_none_or(is_over)
     }
 }
 
@@ -223,7 +224,11 @@ impl<T: Send + 'static> Node<T> {
     #[track_caller]
     pub fn join(&self) -> thread::Result<T> {
         let thread = self.machine.thread.lock().join.take();
-        thread.expect("the node was joined already").join()
+        let thread = thread.expect("the node was joined already");
+        if simulation::is_left(thread.thread()) {
+            return Err(Box::new(Cancelled));
+        }
+        thread.join()
     }
 
     /// Returns `true` if the main function has ended.
@@ -353,8 +358,12 @@ impl<T: Send + 'static> Node<T> {
 
 /// Cancels the green threads of a node, and waits until they have ended. Unwinds if the caller is one of
 /// them.
+///
+/// A thread of std that waits for a lock cannot unwind. What has not ended after a while is left behind, in a
+/// program in which such threads are green threads.
 fn end_all(node: u32) {
     const YIELDS: usize = 1000;
+    const SLEEPS: usize = 1000;
     for round in 0.. {
         let threads = simulation::gs_of(node);
         if threads.is_empty() {
@@ -363,6 +372,9 @@ fn end_all(node: u32) {
         threads.iter().for_each(GHandle::cancel);
         if simulation::node() == node {
             sched::park::unwind_if_cancelled();
+        }
+        if round == YIELDS + SLEEPS && simulation::threads_are_caught(thread::yield_now) {
+            return threads.iter().for_each(simulation::leave);
         }
         // Destructors may wait for a while.
         if round < YIELDS { yield_now() } else { sleep(Duration::from_millis(1)) }

@@ -49,7 +49,10 @@ pub(super) fn run<T: Send>(world: &Arc<World>, faults: &Faults, main: impl FnOnc
         returned = Some(catch_unwind(AssertUnwindSafe(checked)));
         world.end();
     };
-    let Ran { result, ended } = (host.run)(world.clone(), &mut simulated);
+    let Ran { result, ended, left } = (host.run)(world.clone(), &mut simulated);
+    if left {
+        super::network::descriptors::forget_all(world.network());
+    }
     // A cancelled main function has a reason in `world`; a panic of the runtime's own has none.
     let result = match result {
         Ok(()) => returned.expect("the host has called the main function"),

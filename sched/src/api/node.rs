@@ -5,8 +5,33 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 
 use crate::api::join::GHandle;
+use crate::api::park::Waiting;
+use crate::g::wait::Cancel;
 use crate::g::{GRef, table};
 use crate::m::current::on_m;
+use crate::run::simulation::{LEFT, is_left_behind, set_node};
+
+/// Leaves `thread` behind, a G of a simulation that cannot unwind: from now on it does not run. Its stack and
+/// what it uses stay for ever. *Runs on: another G of the simulation.*
+pub fn leave(thread: &GHandle) {
+    // Relaxed: one M runs all Gs of a simulation.
+    thread.g().node.store(LEFT, Ordering::Relaxed);
+}
+
+/// Leaves the caller behind; see [`leave`]. *Runs on: a G of a simulation.*
+pub fn leave_myself() -> ! {
+    set_node(LEFT);
+    loop {
+        // It is in no run queue, and nothing wakes it.
+        Waiting::begin(Cancel::Waits).park();
+    }
+}
+
+/// Returns `true` if `thread` was left behind.
+#[must_use]
+pub fn is_left(thread: &GHandle) -> bool {
+    is_left_behind(thread.g())
+}
 
 /// Returns handles of the Gs of `node` that have not ended, in the order in which they were spawned. *Runs
 /// on: a G of the simulation.*

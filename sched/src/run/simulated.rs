@@ -25,7 +25,7 @@ use crate::m::OwnM;
 use crate::p::Held;
 use crate::p::event::By;
 use crate::run::sched::Sched;
-use crate::run::simulation::{IS_BUILT, Phase, Ready, Simulated};
+use crate::run::simulation::{IS_BUILT, Phase, Ready, Simulated, is_left_behind};
 
 impl Simulated {
     /// Returns what the clock of the timers shows. *Runs on: an M of the simulation.*
@@ -51,8 +51,10 @@ impl Ready {
     fn fill(&mut self, sched: &Sched, m: OwnM<'_>, held: Held<'_>) {
         let next = || held.queue.pop(1, &mut 0).or_else(|| m.home.pop()).or_else(|| sched.global.pop());
         while let Some(g) = next() {
-            self.ids.push(g.id());
-            self.gs.push(g);
+            if !is_left_behind(g) {
+                self.ids.push(g.id());
+                self.gs.push(g);
+            }
         }
     }
 

@@ -206,6 +206,14 @@ pub fn node() -> u32 {
     current_g().map_or(0, |g| g.node.load(Ordering::Relaxed))
 }
 
+/// The node of Gs that were left behind: none of them runs any more. See `api/node.rs`.
+pub(crate) const LEFT: u32 = u32::MAX;
+
+/// Returns `true` if `g` was left behind.
+pub(crate) fn is_left_behind(g: GRef) -> bool {
+    g.node.load(Ordering::Relaxed) == LEFT
+}
+
 /// Makes the calling G a G of `node`.
 pub fn set_node(node: u32) {
     // Relaxed, here and in the other accesses: one M runs all Gs of a simulation, and reads the nodes of

@@ -35,7 +35,8 @@ use std::ffi::{CStr, CString, c_int};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use sched::simulation;
+use sched::park::{is_interrupted, my_id};
+use sched::simulation::{self, Phase, Simulation};
 
 use super::{Network, here};
 use description::{Description, Done, Kind};
@@ -135,6 +136,38 @@ pub fn close(fd: c_int) -> Option<isize> {
     simulation::point_in_drop();
     drop(socket);
     None
+}
+
+/// How often the calls of a thread may fail because it has to end.
+const CALLS_AFTER_END: u32 = 100;
+
+/// A call that may be in a loop: leaves the caller behind if it goes on although it has to end, because its
+/// node was killed or the simulation is over. Its first calls return, with an error if they would wait, so
+/// that it can end by itself.
+pub fn leave_if_over() {
+    if !is_interrupted() || !simulation::is_user_code() {
+        return;
+    }
+    let ends = |by: &dyn Simulation| {
+        let node = simulation::node();
+        matches!(by.phase(), Phase::Failed | Phase::Over) || node != 0 && by.is_down(node)
+    };
+    let Some(network) = here().filter(|_| simulation::with(ends) == Some(true)) else { return };
+    let calls = network.with(|state| {
+        let calls = state.calls_after_end.entry(my_id()).or_default();
+        *calls += 1;
+        *calls
+    });
+    if calls > CALLS_AFTER_END {
+        drop(network);
+        simulation::leave_myself();
+    }
+}
+
+/// Forgets the sockets of a network whose simulation is over, and has left green threads behind that never
+/// close them. Their numbers are used again.
+pub(crate) fn forget_all(network: &Arc<Network>) {
+    drop(table::forget(|socket| Arc::ptr_eq(&socket.network, network)));
 }
 
 /// `dup`: gives the socket a second number.

@@ -14,19 +14,18 @@ use std::time::Duration;
 
 use interpose::{
     accept, checked, close as closing, connect as connecting, names, poll as polling, read as reading,
-    write as writing,
+    sleep as sleeping, write as writing,
 };
 use libc::{
-    addrinfo, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t, off64_t, pollfd, sigset_t, size_t,
-    sockaddr, socklen_t, ssize_t, timespec, timeval,
+    addrinfo, clockid_t, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t, off64_t, pollfd,
+    sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval, useconds_t,
 };
 use netpoll::raw::{call, fail};
 use sched::Real;
 use sim::network::descriptors as simulated;
 
 pub use super::interposed::{
-    __ppoll_chk, clock_nanosleep, close_range, closefrom, epoll_wait, nanosleep, preadv2, preadv64v2,
-    pwritev2, pwritev64v2, sleep, thrd_sleep, usleep,
+    __ppoll_chk, close_range, closefrom, epoll_wait, preadv2, preadv64v2, pwritev2, pwritev64v2,
 };
 
 super::super::syscall::forms! {
@@ -124,6 +123,24 @@ forms! {
         simulated::write(fd, buf, count), writing::write(fd, buf, count);
     writev(fd: c_int, list: *const iovec, count: c_int) -> ssize_t =
         simulated::writev(fd, list, count), writing::writev(fd, list, count);
+}
+
+// Sleeps that a cancellation ends. A thread that sleeps on and on is then left behind.
+forms! {
+    clock_nanosleep(
+        clock: clockid_t, flags: c_int, time: *const timespec, left: *mut timespec
+    ) -> c_int = sleeps(), sleeping::clock_nanosleep(clock, flags, time, left);
+    nanosleep(time: *const timespec, left: *mut timespec) -> c_int =
+        sleeps(), sleeping::nanosleep(time, left);
+    sleep(seconds: c_uint) -> c_uint = sleeps(), sleeping::sleep(seconds);
+    thrd_sleep(time: *const timespec, left: *mut timespec) -> c_int =
+        sleeps(), sleeping::thrd_sleep(time, left);
+    usleep(micros: useconds_t) -> c_int = sleeps(), sleeping::usleep(micros);
+}
+
+fn sleeps() -> Option<isize> {
+    simulated::leave_if_over();
+    None
 }
 
 // What is not simulated. The first four fall back: their callers then copy by `read` and `write`.

@@ -25,6 +25,9 @@ const FIRST: c_int = 3;
 /// `write`.
 static TAKEN: [AtomicU32; MOST / 32] = [const { AtomicU32::new(0) }; MOST / 32];
 
+/// Open descriptors for sockets that were forgotten.
+static FREE: Mutex<Vec<c_int>> = Mutex::new(Vec::new());
+
 static SOCKETS: Mutex<BTreeMap<c_int, Arc<Description>>> = Mutex::new(BTreeMap::new());
 
 /// Returns the word of a number, and the number's bit in it.
@@ -50,9 +53,8 @@ pub(super) fn find(fd: c_int) -> Option<Arc<Description>> {
 /// # Errors
 /// Returns the error number of the system, if no number is left.
 pub(super) fn add(socket: Arc<Description>, first: c_int, closes_on_exec: bool) -> Result<c_int, c_int> {
-    let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
-    // SAFETY: the path is a C string.
-    let made = number(unsafe { call!(libc::SYS_openat, libc::AT_FDCWD, c"/".as_ptr(), flags) })?;
+    let free = if first <= FIRST { FREE.lock().pop() } else { None };
+    let made = free.map_or_else(open, Ok)?;
     let fd = if made >= first.max(FIRST) {
         Ok(made)
     } else {
@@ -72,6 +74,26 @@ pub(super) fn add(socket: Arc<Description>, first: c_int, closes_on_exec: bool) 
     SOCKETS.lock().insert(fd, socket);
     word.fetch_or(bit, Ordering::Relaxed);
     Ok(fd)
+}
+
+fn open() -> Result<c_int, c_int> {
+    let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
+    // SAFETY: the path is a C string.
+    number(unsafe { call!(libc::SYS_openat, libc::AT_FDCWD, c"/".as_ptr(), flags) })
+}
+
+/// Takes all sockets that `is_over` says, and keeps their descriptors for further sockets. No descriptor is
+/// closed: where code outside of the simulation has one after all, it meets no file of the system.
+pub(super) fn forget(is_over: impl Fn(&Description) -> bool) -> Vec<Arc<Description>> {
+    let all: Vec<_> =
+        SOCKETS.lock().iter().filter(|(_, socket)| is_over(socket)).map(|(&fd, _)| fd).collect();
+    let forgotten = all.iter().filter_map(|&fd| remove(fd)).collect();
+    for &fd in &all {
+        // SAFETY: the call takes no pointer.
+        unsafe { call!(libc::SYS_fcntl, fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+    FREE.lock().extend(all);
+    forgotten
 }
 
 /// Makes an open number stand for `socket`, which is one of the system's now.

@@ -1,0 +1,47 @@
+//! The end of a simulated scheduler. Its Gs are cancelled as others are, but some cannot unwind: what waits for
+//! a lock of std, and what goes on although each of its calls fails. These are left behind. (Feature `sim`.)
+
+use std::time::{Duration, Instant};
+
+use crate::run::sched::Sched;
+
+/// How the Gs of a simulation have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// All have ended.
+    All,
+    /// Some wait for what no other G does, and cannot unwind. None of them will run again.
+    ButLeft,
+    /// Some still run.
+    No,
+}
+
+/// For how long one round looks for the end of all Gs. In each round all are cancelled again, which wakes a G
+/// that has begun to wait since.
+const ROUND: Duration = Duration::from_millis(1);
+
+/// After how many rounds without a G that runs none will run again. The waker of a G takes the P out of the
+/// idle list itself, so one would do if no M was late.
+const QUIET_ROUNDS: u32 = 3;
+
+impl Sched {
+    /// Cancels all Gs of a simulated scheduler, which has begun to close. Waits until they have ended, or until
+    /// none will run any more, at most for `time`. Blocks the caller. *Runs on: a thread that is no G of this
+    /// runtime.*
+    #[must_use]
+    pub fn cancel_simulated(&self, time: Duration) -> Ended {
+        let (start, mut quiet) = (Instant::now(), 0);
+        loop {
+            if self.cancel_all(Some(ROUND)) {
+                return Ended::All;
+            }
+            quiet = if self.idle.idle_ps() == self.procs() { quiet + 1 } else { 0 };
+            if quiet == QUIET_ROUNDS {
+                return Ended::ButLeft;
+            }
+            if start.elapsed() >= time {
+                return Ended::No;
+            }
+        }
+    }
+}

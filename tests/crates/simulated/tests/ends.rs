@@ -1,0 +1,111 @@
+//! Threads of std that do not end by themselves, at the end of their node or of the simulation.
+
+runtime::interpose!(sim);
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use runtime::sim::{self, Faults};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Programs that go on for ever.
+const FOR_EVER: [fn(); 4] = [
+    || loop {
+        thread::sleep(SECOND);
+    },
+    || {
+        let listener = TcpListener::bind("0.0.0.0:1").unwrap();
+        loop {
+            if let Ok((stream, _)) = listener.accept() {
+                drop(stream);
+            }
+        }
+    },
+    || {
+        let (_sender, receiver) = mpsc::channel::<()>();
+        _ = receiver.recv();
+    },
+    || {
+        let listener = TcpListener::bind("0.0.0.0:1").unwrap();
+        thread::spawn(move || listener.incoming().for_each(drop)).join().unwrap();
+    },
+];
+
+/// The end of the main function is the end of the simulation, as that of `main` is the end of a process.
+#[test]
+fn threads_that_are_left_end_with_the_main_function() {
+    let real = Instant::now();
+    for program in FOR_EVER {
+        sim::run(1, move || {
+            thread::spawn(program);
+            thread::sleep(3 * SECOND);
+        });
+        sim::run(1, move || {
+            sim::node("server", program);
+            thread::sleep(3 * SECOND);
+        });
+    }
+    // What comes after is not disturbed.
+    sim::run(1, || thread::spawn(|| thread::sleep(SECOND)).join().unwrap());
+    assert!(real.elapsed() < 30 * SECOND);
+}
+
+#[test]
+fn threads_end_with_their_node() {
+    for program in FOR_EVER {
+        sim::run(1, move || {
+            let node = sim::node("server", program);
+            thread::sleep(3 * SECOND);
+            node.kill();
+            assert!(node.is_finished());
+            assert!(node.join().unwrap_err().is::<runtime::thread::Cancelled>());
+            node.restart();
+            thread::sleep(3 * SECOND);
+            assert!(!node.is_finished());
+            node.kill();
+        });
+    }
+}
+
+/// A server that never ends, and heeds no error.
+fn serve() {
+    let listener = TcpListener::bind("0.0.0.0:7").unwrap();
+    loop {
+        let Ok((mut stream, _)) = listener.accept() else { continue };
+        thread::spawn(move || {
+            let mut byte = [0];
+            while let Ok(1) = stream.read(&mut byte) {
+                _ = stream.write(&byte);
+            }
+        });
+    }
+}
+
+/// As many simulations as a process has descriptors, many times over.
+#[test]
+fn a_server_that_heeds_no_error_is_killed_and_left() {
+    let faults = Faults::new().every(SECOND / 2).kill(0.3).partition(0.1);
+    let report = sim::Builder::new().faults(faults).explore(400, || {
+        sim::node("server", serve);
+        for _ in 0..5 {
+            let ask = || {
+                let mut stream = TcpStream::connect("server:7")?;
+                stream.set_read_timeout(Some(SECOND))?;
+                stream.write_all(b"x")?;
+                stream.read_exact(&mut [0])
+            };
+            let mut tries = 0;
+            while ask().is_err() {
+                tries += 1;
+                assert!(tries < 500, "the server does not answer");
+                thread::sleep(SECOND / 10);
+            }
+            thread::sleep(SECOND / 3);
+        }
+    });
+    assert_eq!(report.runs(), 400);
+}
