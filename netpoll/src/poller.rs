@@ -185,6 +185,25 @@ impl Netpoll {
         self.arena.slots().for_each(|slot| slot.close(ready));
     }
 
+    /// Gives the descriptors of a leaked netpoller back to the system. Those of the shared station stay.
+    ///
+    /// # Safety
+    /// The netpoller is never dropped. No thread polls any more, nor registers a source of the system or
+    /// removes one.
+    #[cfg(feature = "sim")]
+    #[allow(unsafe_code)]
+    pub unsafe fn close_leaked(&self) {
+        // The last break: no thread takes note of it, so later ones write nothing.
+        self.break_poll();
+        let poller = self.poller.lock();
+        // SAFETY: by this contract nothing uses the three any more, and they are not dropped a second time.
+        unsafe {
+            drop(std::ptr::read(&raw const *poller));
+            drop(std::ptr::read(&raw const self.waker));
+            drop(std::ptr::read(&raw const self.registry));
+        }
+    }
+
     pub(crate) fn deregister<S: Source + ?Sized>(&self, source: &mut S) -> io::Result<()> {
         deregister_from(&self.registry, source)
     }

@@ -328,7 +328,7 @@ fn run_on_runtime(simulation: Arc<dyn Simulation>, main: &mut (dyn FnMut() + Sen
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(None) => {
             sched.begin_closing();
-            leave(sched);
+            crate::blocking(|| sched.leave());
             Ran { result: Err(Box::new(Cancelled)), ended: false, left: true }
         }
         result => {
@@ -351,18 +351,12 @@ fn end(runtime: &Runtime, sched: &Arc<Sched>) -> (bool, bool) {
             (true, false)
         }
         Ended::ButLeft => {
-            leave(sched);
+            crate::blocking(|| sched.leave());
             (true, true)
         }
         // What runs on keeps the runtime.
         Ended::No => (false, false),
     }
-}
-
-/// Ends the Ms of a runtime. Its green threads stay as they are, and what they use stays for ever.
-fn leave(sched: &Arc<Sched>) {
-    crate::blocking(|| sched.end_threads());
-    std::mem::forget(sched.clone());
 }
 
 /// In a program with `runtime::interpose!(sim)` threads of std are green threads of the simulation. So these

@@ -364,8 +364,14 @@ impl<T: Send + 'static> Node<T> {
 fn end_all(node: u32) {
     const YIELDS: usize = 1000;
     const SLEEPS: usize = 1000;
+    // A look at all green threads of the process takes long where many were left behind.
+    const ROUNDS_OF_A_LOOK: usize = 50;
+    let mut threads = Vec::new();
     for round in 0.. {
-        let threads = simulation::gs_of(node);
+        threads.retain(|thread: &GHandle| !thread.is_done() && !simulation::is_left(thread));
+        if threads.is_empty() || round % ROUNDS_OF_A_LOOK == 0 {
+            threads = simulation::gs_of(node);
+        }
         if threads.is_empty() {
             return;
         }

@@ -1,6 +1,10 @@
 //! The end of a simulated scheduler. Its Gs are cancelled as others are, but some cannot unwind: what waits for
 //! a lock of std, and what goes on although each of its calls fails. These are left behind. (Feature `sim`.)
 
+#![allow(unsafe_code)]
+
+use std::mem;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::run::sched::Sched;
@@ -25,6 +29,18 @@ const ROUND: Duration = Duration::from_millis(1);
 const QUIET_ROUNDS: u32 = 3;
 
 impl Sched {
+    /// Ends the Ms of a simulated scheduler of which Gs are left behind. They stay as they are, and so does
+    /// what they use. Blocks the caller for a moment. *Runs on: a thread that is no G of this runtime.*
+    pub fn leave(self: &Arc<Self>) {
+        self.end_threads();
+        mem::forget(self.clone());
+        // SAFETY: the scheduler is never dropped. Its Ms have ended, and its Gs run no more.
+        #[cfg(feature = "sim")]
+        unsafe {
+            self.netpoll.close_leaked()
+        };
+    }
+
     /// Cancels all Gs of a simulated scheduler, which has begun to close. Waits until they have ended, or until
     /// none will run any more, at most for `time`. Blocks the caller. *Runs on: a thread that is no G of this
     /// runtime.*

@@ -139,7 +139,7 @@ pub fn close(fd: c_int) -> Option<isize> {
 }
 
 /// How often the calls of a thread may fail because it has to end.
-const CALLS_AFTER_END: u32 = 100;
+const CALLS_AFTER_END: u32 = 20;
 
 /// A call that may be in a loop: leaves the caller behind if it goes on although it has to end, because its
 /// node was killed or the simulation is over. Its first calls return, with an error if they would wait, so
