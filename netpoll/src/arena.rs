@@ -172,7 +172,7 @@ impl Arena {
     }
 
     /// The token of a slot that has an owner. *Runs on: the owner of the descriptor.*
-    #[cfg(any(windows, portable))]
+    #[cfg(any(windows, all(portable, not(kqueue_model))))]
     pub(crate) fn token(&self, index: usize) -> SlotToken {
         // Relaxed: only the owner ends the generation, so it does not change during this call.
         SlotToken::new(index, self.slot(index).generation.load(Ordering::Relaxed))

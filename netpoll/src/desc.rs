@@ -6,6 +6,7 @@ use std::{fmt, io};
 use crate::poller::Netpoll;
 use crate::semaphore::{Closed, Seen, Wait};
 use crate::source::Source;
+use crate::sys::Number;
 use crate::waiter::{Direction, Waiter};
 
 /// The descriptor by which threads wait for a registered source. All methods may run on any thread.
@@ -15,6 +16,7 @@ use crate::waiter::{Direction, Waiter};
 pub struct PollDesc {
     netpoll: Arc<Netpoll>,
     index: usize,
+    number: Number,
 }
 
 /// The count of events in a direction before an attempt. A later count differs if an event has come since.
@@ -25,11 +27,11 @@ pub struct Attempt {
 }
 
 impl PollDesc {
-    pub(crate) fn new(netpoll: Arc<Netpoll>, index: usize) -> PollDesc {
-        PollDesc { netpoll, index }
+    pub(crate) fn new(netpoll: Arc<Netpoll>, index: usize, number: Number) -> PollDesc {
+        PollDesc { netpoll, index, number }
     }
 
-    #[cfg(all(test, any(windows, portable)))]
+    #[cfg(all(test, any(windows, all(portable, not(kqueue_model)))))]
     pub(crate) fn index(&self) -> usize {
         self.index
     }
@@ -91,13 +93,15 @@ impl PollDesc {
     ///
     /// The system's error if this source is not registered here.
     pub fn deregister<S: Source + ?Sized>(&self, source: &mut S) -> io::Result<()> {
-        self.netpoll.deregister(source)
+        let done = self.netpoll.deregister(source);
+        self.netpoll.forget(&self.number);
+        done
     }
 
     /// Wakes the waiters of the directions that the caller has shut, as other systems do. AFD, by which mio
     /// polls on Windows, reports what the peer does, and not what this process does. The next poll wakes
     /// them. Call it *after* the system call that shuts.
-    #[cfg(any(windows, portable))]
+    #[cfg(any(windows, all(portable, not(kqueue_model))))]
     pub fn report_shut(&self, how: std::net::Shutdown) {
         use std::net::Shutdown;
         self.netpoll.deliver_soon(
@@ -118,6 +122,7 @@ impl PollDesc {
 
 impl Drop for PollDesc {
     fn drop(&mut self) {
+        self.netpoll.forget(&self.number);
         self.netpoll.give_back(self.index);
     }
 }

@@ -9,10 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use std::{fmt, io};
 
-use mio::event::Event;
 #[cfg(all(feature = "foreign", target_os = "linux"))]
 use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Registry, Token, Waker};
+use mio::{Interest, Token};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::arena::{Arena, Slot, SlotToken, What};
@@ -21,7 +20,8 @@ use crate::desc::PollDesc;
 #[cfg(all(feature = "foreign", target_os = "linux"))]
 use crate::foreign::{Foreign, Station, wait_for_any};
 use crate::source::Source;
-use crate::sys::{Alarm, explain};
+use crate::sys::selector::{Event, Events, Poll, Registry, Waker};
+use crate::sys::{Alarm, Number, Numbers, explain};
 use crate::waiter::Waiter;
 
 /// The most events that a wait returns. The rest come with the next wait.
@@ -67,11 +67,12 @@ pub struct Netpoll {
     registry: Registry,
     waker: Waker,
     arena: Arena,
+    numbers: Numbers,
     last_poll: AtomicU64,
     /// True if no thread will poll any more: each source registered from now on is closed at once.
     closed: AtomicBool,
     counts: Counts,
-    #[cfg(any(windows, portable))]
+    #[cfg(any(windows, all(portable, not(kqueue_model))))]
     untold: crate::sys::Untold,
     #[cfg(all(feature = "foreign", target_os = "linux"))]
     foreign: OnceLock<Foreign>,
@@ -148,10 +149,11 @@ impl Netpoll {
             registry,
             waker,
             arena: Arena::new(),
+            numbers: Numbers::default(),
             last_poll: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             counts: Counts::default(),
-            #[cfg(any(windows, portable))]
+            #[cfg(any(windows, all(portable, not(kqueue_model))))]
             untold: crate::sys::Untold::default(),
             #[cfg(all(feature = "foreign", target_os = "linux"))]
             foreign: OnceLock::new(),
@@ -162,12 +164,27 @@ impl Netpoll {
     ///
     /// # Errors
     ///
-    /// When the system cannot wait for such a source (a regular file) or a limit is reached. Nothing else is
-    /// disturbed.
+    /// When the system cannot wait for such a source (on Linux a regular file) or a limit is reached. Nothing
+    /// else is disturbed.
     pub fn register<S: Source + ?Sized>(self: &Arc<Self>, source: &mut S) -> io::Result<PollDesc> {
+        self.register_numbered(source, -1)
+    }
+
+    /// Registers a source as `register` does. `number` is that of its descriptor, or less than zero if it has
+    /// none. No other registration has this number. *Runs on: any thread.*
+    ///
+    /// # Errors
+    ///
+    /// As `register`, and `AlreadyExists` for a descriptor that is registered already.
+    pub fn register_numbered<S: Source + ?Sized>(
+        self: &Arc<Self>,
+        source: &mut S,
+        number: i64,
+    ) -> io::Result<PollDesc> {
         let token = self.arena.take().ok_or_else(all_slots_taken)?;
-        // From here on dropping `desc` gives the slot back.
-        let desc = PollDesc::new(Arc::clone(self), token.index());
+        let number = self.numbers.note(number).inspect_err(|_| self.arena.give_back(token.index()))?;
+        // From here on dropping `desc` gives the slot and the number back.
+        let desc = PollDesc::new(Arc::clone(self), token.index(), number);
         register_with(&self.registry, source, Token(token.0)).map_err(explain)?;
         // SeqCst: after the slot was taken. The partner is `close_all`, which stores first and then looks at
         // the slots.
@@ -210,7 +227,7 @@ impl Netpoll {
 
     /// Delivers an event to the owner of the slot, although the system does not report it. The next poll does
     /// so. *Runs on: the owner of the descriptor.*
-    #[cfg(any(windows, portable))]
+    #[cfg(any(windows, all(portable, not(kqueue_model))))]
     pub(crate) fn deliver_soon(&self, index: usize, what: What) {
         self.untold.push(self.arena.token(index), what);
         self.break_poll();
@@ -222,6 +239,10 @@ impl Netpoll {
 
     pub(crate) fn give_back(&self, index: usize) {
         self.arena.give_back(index);
+    }
+
+    pub(crate) fn forget(&self, number: &Number) {
+        self.numbers.forget(number);
     }
 
     /// Polls without blocking. Adds the woken waiters to `ready` and returns their number; `None` if another
@@ -374,11 +395,11 @@ impl Netpoll {
             match event.token() {
                 // Each untold event comes before its break, and the poller has noticed all breaks before
                 // this. A break that was noticed before its write ends a later wait, which comes here.
-                #[cfg(any(windows, portable))]
+                #[cfg(any(windows, all(portable, not(kqueue_model))))]
                 BREAK => {
                     self.untold.take().into_iter().for_each(|(token, what)| round.deliver(token, what, ready))
                 }
-                #[cfg(not(any(windows, portable)))]
+                #[cfg(not(any(windows, all(portable, not(kqueue_model)))))]
                 BREAK => {}
                 ALARM => alarm.rang(),
                 #[cfg(all(feature = "foreign", target_os = "linux"))]
@@ -589,7 +610,7 @@ mod tests {
         assert!(written.iter().all(|&offset| line(offset) != read), "{written:?}, in use: line {read}");
     }
 
-    #[cfg(any(windows, portable))]
+    #[cfg(any(windows, all(portable, not(kqueue_model))))]
     #[test]
     fn what_this_process_has_shut_is_reported_once_and_to_that_direction() {
         use crate::{Direction, Wait};

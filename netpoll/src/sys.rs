@@ -1,5 +1,16 @@
 //! What each system needs beside mio: time-outs finer than a millisecond, clear errors, a look at
-//! readiness, and events that the system does not report.
+//! readiness, and events that the system does not report. With `--cfg kqueue_model` also what is in the place
+//! of mio's selector.
+
+/// The selector under the poller.
+pub(crate) mod selector {
+    #[cfg(kqueue_model)]
+    pub(crate) use super::kqueue_model::{Event, Events, Poll, Registry, Waker};
+    #[cfg(not(kqueue_model))]
+    pub(crate) use mio::{Events, Poll, Registry, Waker, event::Event};
+}
+#[cfg(kqueue_model)]
+mod kqueue_model;
 
 #[cfg(all(target_os = "linux", not(portable)))]
 mod linux;
@@ -11,10 +22,13 @@ mod other;
 #[cfg(not(all(target_os = "linux", not(portable))))]
 pub(crate) use other::{Alarm, explain};
 
-#[cfg(any(windows, portable))]
+#[cfg(any(windows, all(portable, not(kqueue_model))))]
 mod untold;
-#[cfg(any(windows, portable))]
+#[cfg(any(windows, all(portable, not(kqueue_model))))]
 pub(crate) use untold::Untold;
+
+mod numbers;
+pub(crate) use numbers::{Number, Numbers};
 
 #[cfg(unix)]
 mod unix;

@@ -202,6 +202,7 @@ fn sockets_may_come_and_go_while_others_work() {
 
 #[cfg(target_os = "linux")]
 #[test]
+#[cfg_attr(portable, ignore = "only Linux has a hint, and kqueue takes regular files")]
 fn a_regular_file_is_refused_in_plain_words() {
     use netpoll::source::SourceFd;
     use std::os::fd::AsRawFd;
@@ -214,15 +215,28 @@ fn a_regular_file_is_refused_in_plain_words() {
     assert!(!netpoll.has_sources(), "nothing is left of it");
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 #[test]
+#[cfg_attr(all(portable, not(kqueue_model)), ignore = "epoll has the error, and only Linux has a hint")]
 fn a_descriptor_registered_twice_is_refused_in_plain_words() {
+    use netpoll::source::SourceFd;
+    use std::os::fd::AsRawFd;
+
     let netpoll = Arc::new(Netpoll::new().unwrap());
     let socket = UdpSocket::bind(any_port()).unwrap();
-    use std::os::fd::AsRawFd;
     let fd = socket.as_raw_fd();
-    let _desc = netpoll.register(&mut netpoll::source::SourceFd(&fd)).unwrap();
-    let error = netpoll.register(&mut netpoll::source::SourceFd(&fd)).unwrap_err();
-    assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
-    assert!(error.to_string().contains("registered already"), "{error}");
+    let register = || netpoll.register_numbered(&mut SourceFd(&fd), fd.into());
+    let desc = register().unwrap();
+    for _ in 0..2 {
+        let error = register().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert!(error.to_string().contains("registered already"), "{error}");
+    }
+    assert_eq!(netpoll.sources(), 1, "nothing is left of what was refused");
+    desc.deregister(&mut SourceFd(&fd)).unwrap();
+    let next = register().unwrap();
+    // The end of the first registration is not that of the second.
+    drop(desc);
+    assert_eq!(register().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    drop(next);
 }

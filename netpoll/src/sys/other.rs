@@ -3,7 +3,13 @@
 use std::io;
 use std::time::Duration;
 
-use mio::{Registry, Token};
+use mio::Token;
+
+use super::selector::Registry;
+
+/// The longest time-out that a wait gets: Darwin refuses those of more than 100,000,000 s. The wait then ends
+/// early, which it may.
+const LONGEST: Duration = Duration::from_secs(1_000_000);
 
 /// The alarm of these systems does nothing: the wait's own time-out is precise enough or the best there is.
 pub(crate) struct Alarm;
@@ -15,7 +21,7 @@ impl Alarm {
 
     /// Returns the time-out that the wait itself needs.
     pub(crate) fn set(&mut self, _until: u64, timeout: Duration) -> Option<Duration> {
-        Some(timeout)
+        Some(timeout.min(LONGEST))
     }
 
     pub(crate) fn rang(&mut self) {}

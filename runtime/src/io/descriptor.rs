@@ -30,7 +30,9 @@ impl Descriptor {
     pub(super) fn of(stream: &impl AsFd) -> Descriptor {
         let Ok(file) = crate::net::duplicate(stream).map(File::from) else { return Descriptor::Nothing };
         let other = file.try_clone();
-        let waits = Async::with(file, |source| Registration::in_runtime(default::default_sched()?, source));
+        let waits = Async::with(file, |source, number| {
+            Registration::in_runtime(default::default_sched()?, source, number)
+        });
         match (waits, other) {
             (Ok(file), _) => Descriptor::Waits(file),
             (Err(_), Ok(file)) => Descriptor::Blocks(file),

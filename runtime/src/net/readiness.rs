@@ -66,15 +66,15 @@ impl<T: AsFd> Async<T> {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn new(io: T) -> io::Result<Async<T>> {
-        Async::with(io, |source| Registration::new(source))
+        Async::with(io, |source, number| Registration::new(source, number))
     }
 
     pub(crate) fn with(
         io: T,
-        registration: impl FnOnce(&mut SourceFd<'_>) -> io::Result<Registration>,
+        registration: impl FnOnce(&mut SourceFd<'_>, i64) -> io::Result<Registration>,
     ) -> io::Result<Async<T>> {
         let registered = io.as_fd().as_raw_fd();
-        let registration = registration(&mut SourceFd(&registered))?;
+        let registration = registration(&mut SourceFd(&registered), registered.into())?;
         Ok(Async { io: Some(io), registered, registration })
     }
 

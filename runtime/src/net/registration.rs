@@ -30,15 +30,19 @@ pub(crate) enum WaitEnd {
 }
 
 impl Registration {
-    /// Registers `source` with the caller's runtime.
-    pub(crate) fn new(source: &mut impl Source) -> io::Result<Registration> {
+    /// Registers `source` with the caller's runtime. `number` is that of its descriptor, or less than zero.
+    pub(crate) fn new(source: &mut impl Source, number: i64) -> io::Result<Registration> {
         fork::check()?;
-        Registration::in_runtime(&*default::current_sched()?, source)
+        Registration::in_runtime(&*default::current_sched()?, source, number)
     }
 
     /// Registers `source` with the runtime of `sched`.
-    pub(crate) fn in_runtime(sched: &Sched, source: &mut impl Source) -> io::Result<Registration> {
-        Ok(Registration(Some(unpaused(|| sched.netpoll().register(source))?)))
+    pub(crate) fn in_runtime(
+        sched: &Sched,
+        source: &mut impl Source,
+        number: i64,
+    ) -> io::Result<Registration> {
+        Ok(Registration(Some(unpaused(|| sched.netpoll().register_numbered(source, number))?)))
     }
 
     #[inline]
@@ -143,7 +147,7 @@ impl Registration {
     }
 
     /// Wakes those who wait in a direction that the caller has just shut, where the system does not.
-    #[cfg(any(windows, portable))]
+    #[cfg(any(windows, all(portable, not(kqueue_model))))]
     pub(crate) fn report_shut(&self, how: std::net::Shutdown) {
         // A child of `fork` has no poller, and no thread that waits.
         if !fork::is_forked() {

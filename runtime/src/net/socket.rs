@@ -125,14 +125,16 @@ impl<S: Sourced> Socket<S> {
     /// # Errors
     /// Returns the error with which the system refused to register the source.
     pub(crate) fn new(mut source: S) -> io::Result<Self> {
-        let registration = Registration::new(&mut source)?;
+        let number = source.number();
+        let registration = Registration::new(&mut source, number)?;
         Ok(Socket::with(source, Ok(registration), Mode::default()))
     }
 
     /// Returns a socket for a non-blocking source that was made elsewhere. If it cannot be registered, calls
     /// that need not wait work all the same.
     pub(crate) fn adopt(mut source: S, mode: Mode) -> Self {
-        let registration = Registration::new(&mut source);
+        let number = source.number();
+        let registration = Registration::new(&mut source, number);
         Socket::with(source, registration, mode)
     }
 
@@ -188,7 +190,7 @@ impl<S: Sourced> Socket<S> {
         let _ = how;
         self.ask(shut)?;
         // The network of a simulation, in which numbers are less than -1, wakes them itself.
-        #[cfg(any(windows, portable))]
+        #[cfg(any(windows, all(portable, not(kqueue_model))))]
         if self.source().number() >= -1
             && let Ok(registration) = &self.shared.registration
         {

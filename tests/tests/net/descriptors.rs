@@ -317,13 +317,39 @@ fn an_unsuitable_descriptor_is_refused_with_a_hint() {
         assert!(error.to_string().contains("regular file"), "{error}");
         assert!(error.to_string().contains("blocking"), "the message says what to do: {error}");
         assert!(Async::new(std::fs::File::open("/").unwrap()).is_err());
-        let (reader, _writer) = pipes();
+    });
+}
+
+#[test]
+#[cfg_attr(all(portable, not(kqueue_model)), ignore = "epoll has the error, and only Linux has a hint")]
+fn a_descriptor_is_registered_once_at_a_time() {
+    tests::on(1, || {
+        let (reader, mut writer) = pipes();
         let again = Async::new(&reader).unwrap_err();
         assert_eq!(again.kind(), ErrorKind::AlreadyExists);
         assert!(again.to_string().contains("duplicate"), "{again}");
+        // The first is still the one to which events come.
+        let writes = spawn(move || {
+            sleep(MILLI);
+            writer.write_all(b"x").unwrap();
+            writer
+        });
+        reader.readable().unwrap();
+        let _writer = writes.join().unwrap();
         let reader = reader.into_inner();
         Async::new(&reader).unwrap();
         Async::new(&reader).unwrap();
+
+        // A socket is registered from its start.
+        let listener = runtime::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        assert_eq!(Async::new(&listener).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        let address = listener.local_addr().unwrap();
+        let client = spawn(move || {
+            sleep(MILLI);
+            runtime::net::TcpStream::connect(address).unwrap()
+        });
+        listener.accept().unwrap();
+        client.join().unwrap();
     });
 }
 
