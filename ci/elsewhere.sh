@@ -3,6 +3,7 @@
 #   musl      with musl in the place of glibc (x86_64-unknown-linux-musl), linked statically
 #   i686      with addresses of 32 bits (i686-unknown-linux-gnu)
 #   portable  with `--cfg portable`: the code that macOS and the BSDs run in place of Linux's own calls
+#   kqueue    the same over a model of kqueue (`--cfg kqueue_model`, netpoll/src/sys/kqueue_model.rs): what they report
 # Prints the tests that are left out, and why (`ignore` in their source). Needs cargo-nextest. If a target cannot be had, the script
 # fails; with CROSS_MISSING=skip it says so and ends well.
 # Usage: ci/elsewhere.sh KIND [--all]   (a sample; --all: the whole suite, in ci/nightly.sh)
@@ -29,6 +30,10 @@ case $kind in
     portable)
         export RUSTFLAGS="${RUSTFLAGS:-} --cfg portable"
         CARGO_TARGET_DIR+=/portable sample=system
+        ;;
+    kqueue)
+        export RUSTFLAGS="${RUSTFLAGS:-} --cfg portable --cfg kqueue_model"
+        CARGO_TARGET_DIR+=/kqueue sample=net
         ;;
     *) sed -n '2,/^# Usage/s/^# \{0,1\}//p' "$0" >&2; exit 1 ;;
 esac
@@ -77,6 +82,8 @@ runs_examples() {
 }
 
 members=(-p monochrome-netpoll -p monochrome-sched -p monochrome-sysmon)
+# The pollers of these kinds are others, so the tests of netpoll with sockets belong to them.
+[ ${#target[@]} != 0 ] || run -p monochrome-netpoll --tests
 if [ "$all" = --all ]; then
     run "${members[@]}" -p monochrome-timers -p monochrome --lib
     run -p tests --no-fail-fast

@@ -488,3 +488,128 @@ mod at_fork {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write, pipe};
+    use std::net::Shutdown;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    const BOTH: Interest = Interest::READABLE.add(Interest::WRITABLE);
+
+    /// Returns the events of one wait that does not block, as token, filter, end and error.
+    fn look(poll: &mut Poll) -> Vec<(usize, Filter, bool, bool)> {
+        let mut events = Events::with_capacity(100);
+        poll.poll(&mut events, Some(Duration::ZERO)).unwrap();
+        let mut found: Vec<_> =
+            events.iter().map(|event| (event.token, event.filter, event.end, event.is_error())).collect();
+        found.sort_by_key(|&(token, filter, ..)| (token, filter as u8));
+        found
+    }
+
+    fn register(poll: &Poll, source: &impl AsRawFd, token: usize) {
+        poll.registry().register(&mut SourceFd(&source.as_raw_fd()), Token(token), BOTH).unwrap();
+    }
+
+    #[test]
+    fn each_direction_has_its_events_and_its_end() {
+        let mut poll = Poll::new().unwrap();
+        let (near, mut far) = UnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        register(&poll, &near, 7);
+        assert_eq!(look(&mut poll), [(7, Filter::Write, false, false)]);
+        far.write_all(b"x").unwrap();
+        assert_eq!(look(&mut poll), [(7, Filter::Read, false, false)], "epoll would report room again");
+        assert_eq!(look(&mut poll), []);
+        while (&near).write(&[0; 4096]).is_ok() {}
+        look(&mut poll);
+        far.set_nonblocking(true).unwrap();
+        while far.read(&mut [0; 4096]).is_ok() {}
+        assert_eq!(look(&mut poll), [(7, Filter::Write, false, false)]);
+        far.shutdown(Shutdown::Write).unwrap();
+        assert!(look(&mut poll).contains(&(7, Filter::Read, true, false)));
+        drop(far);
+        let ends = look(&mut poll);
+        assert!(ends.iter().any(|&(_, filter, end, _)| filter == Filter::Write && end), "{ends:?}");
+    }
+
+    #[test]
+    fn what_this_process_shuts_is_reported() {
+        let mut poll = Poll::new().unwrap();
+        let (near, _far) = UnixStream::pair().unwrap();
+        register(&poll, &near, 7);
+        look(&mut poll);
+        near.shutdown(Shutdown::Read).unwrap();
+        assert!(look(&mut poll).contains(&(7, Filter::Read, true, false)));
+        near.shutdown(Shutdown::Write).unwrap();
+        assert!(look(&mut poll).iter().any(|&(_, filter, ..)| filter == Filter::Write));
+    }
+
+    #[test]
+    fn a_pipe_without_a_reader_has_an_end_and_no_error() {
+        let mut poll = Poll::new().unwrap();
+        let (reader, writer) = pipe().unwrap();
+        register(&poll, &writer, 7);
+        drop(reader);
+        assert!(look(&mut poll).contains(&(7, Filter::Write, true, false)));
+    }
+
+    #[test]
+    fn the_last_registration_of_a_descriptor_has_its_events() {
+        let mut poll = Poll::new().unwrap();
+        let (reader, mut writer) = pipe().unwrap();
+        register(&poll, &reader, 7);
+        register(&poll, &reader, 8);
+        writer.write_all(b"x").unwrap();
+        assert_eq!(look(&mut poll), [(8, Filter::Read, false, false)]);
+        for _ in 0..2 {
+            poll.registry().deregister(&mut SourceFd(&reader.as_raw_fd())).unwrap();
+        }
+        writer.write_all(b"x").unwrap();
+        assert_eq!(look(&mut poll), []);
+    }
+
+    #[test]
+    fn wake_ups_are_one_until_they_are_reported() {
+        let mut poll = Poll::new().unwrap();
+        let waker = Waker::new(poll.registry(), Token(9)).unwrap();
+        for _ in 0..3 {
+            waker.wake().unwrap();
+            waker.wake().unwrap();
+            assert_eq!(look(&mut poll), [(9, Filter::User, false, false)]);
+            assert_eq!(look(&mut poll), []);
+        }
+    }
+
+    #[test]
+    fn a_time_out_may_be_short_but_not_long() {
+        let mut poll = Poll::new().unwrap();
+        let mut events = Events::with_capacity(1);
+        let long = LONGEST + Duration::from_nanos(1);
+        let refused = poll.poll(&mut events, Some(long)).unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::EINVAL));
+        let start = Instant::now();
+        poll.poll(&mut events, Some(Duration::from_micros(300))).unwrap();
+        assert!(start.elapsed() >= Duration::from_micros(300));
+    }
+
+    #[test]
+    fn a_forked_child_has_no_kqueue() {
+        let poll = Poll::new().unwrap();
+        let fd = poll.as_raw_fd();
+        // SAFETY: the child makes two calls that need no lock of this process, and ends.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: as above.
+            unsafe { libc::_exit(i32::from(libc::fcntl(fd, libc::F_GETFD) != -1)) };
+        }
+        let mut status = 0;
+        // SAFETY: the call writes the status of the child that was just made.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(libc::WEXITSTATUS(status), 0);
+        // SAFETY: the call takes no pointer.
+        assert_ne!(unsafe { libc::fcntl(fd, libc::F_GETFD) }, -1, "the parent keeps its own");
+    }
+}
