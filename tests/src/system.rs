@@ -46,6 +46,31 @@ pub fn mappings() -> usize {
     std::fs::read_to_string("/proc/self/maps").expect("Linux").lines().count()
 }
 
+/// Returns `true` if a guard of a stack is a mark in the page table, as on Linux from 6.13 on. Elsewhere each
+/// stack takes two mappings.
+#[cfg(target_os = "linux")]
+pub fn has_guard_marks() -> bool {
+    const MADV_GUARD_INSTALL: libc::c_int = 102;
+    // One page, as `madvise` takes no less.
+    // SAFETY: the call returns new pages, to which no reference exists.
+    let page = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            4096,
+            libc::PROT_NONE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    assert_ne!(page, libc::MAP_FAILED);
+    // SAFETY: the page was made above, and is used here only.
+    let marked = unsafe { libc::madvise(page, 4096, MADV_GUARD_INSTALL) } == 0;
+    // SAFETY: as above.
+    unsafe { libc::munmap(page, 4096) };
+    marked && !cfg!(portable)
+}
+
 fn entries(path: &str) -> usize {
     std::fs::read_dir(path).expect("Linux").count()
 }

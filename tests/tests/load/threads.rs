@@ -93,7 +93,7 @@ fn os_threads_of_a_burst_of_blocking_calls_end() {
         // musl's `malloc` keeps small mappings, too.
         let malloc = if cfg!(target_env = "musl") { 100 } else { 0 };
         // Without marks, the guard of each stack is two mappings.
-        let guards = if cfg!(portable) { 2 * 500 } else { 0 };
+        let guards = if system::has_guard_marks() { 0 } else { 2 * 500 };
         assert!(now <= mappings + 80 + malloc + guards, "mappings: {mappings} -> {now}");
         // New OS threads are started when they are needed.
         block(runtime, 200);

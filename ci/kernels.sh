@@ -1,0 +1,168 @@
+#!/usr/bin/env bash
+# Boots older Linux kernels of Debian in qemu, and runs examples and tests on each. The kernels, and qemu where the system has none, come as
+# packages by apt, and are only unpacked into a folder. What cannot be had is named as NOT RUN; the script fails if nothing can be had, or
+# with KERNELS_MISSING=fail. It uses KVM where a kernel boots with it, else qemu's emulation. Needs Debian's apt-get and the network; part of
+# ci/nightly.sh, not of .ci/run.
+# Usage: ci/kernels.sh [--all] [RELEASE ..]   (Debian's releases; default: bullseye bookworm trixie, with Linux 5.10, 6.1 and 6.12;
+#        --all: whole test programs, which take ten minutes for each kernel under emulation)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+all=""
+[ "${1:-}" != --all ] || { all=yes; shift; }
+[ $# -gt 0 ] || set -- bullseye bookworm trixie
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+folder=$target/kernels
+seconds=1800
+mkdir -p "$folder"
+
+# of_release RELEASE COMMAND ..: runs a command of apt with the packages of that release alone. The system's own lists stay as they are.
+of_release() {
+    local release=$1 at=$folder/apt/$1 line="deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org"
+    shift
+    mkdir -p "$at/lists/partial" "$at/cache/archives/partial"
+    printf '%s\n' "$line/debian $release main" "$line/debian-security $release-security main" >"$at/sources.list"
+    printf '%s "%s";\n' Dir::Etc::SourceList "$at/sources.list" Dir::Etc::SourceParts - Dir::State::Lists "$at/lists" \
+        Dir::Cache "$at/cache" APT::Sandbox::User root >"$at/apt.conf"
+    APT_CONFIG=$at/apt.conf "$@"
+}
+
+# has_kernel RELEASE: true if the kernel of that release lies in the folder, after fetching it.
+has_kernel() {
+    local at=$folder/$1 package
+    [ ! -e "$at/vmlinuz" ] || return 0
+    mkdir -p "$at"
+    of_release "$1" apt-get -q update >"$at/log" 2>&1 &&
+        package=$(of_release "$1" apt-cache depends linux-image-cloud-amd64 2>>"$at/log" | sed -n 's/^ *Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1) &&
+        [ -n "$package" ] && (cd "$at" && of_release "$release" apt-get -q download "$package" >>log 2>&1) &&
+        dpkg-deb --fsys-tarfile "$at/$package"_*.deb | tar -xO --wildcards './boot/vmlinuz-*' >"$at/kernel" && mv "$at/kernel" "$at/vmlinuz" && rm "$at"/*.deb
+}
+
+# has_tools: true if qemu, a static busybox and cpio are there, after fetching those that the system has not.
+has_tools() {
+    local root=$folder/tools package
+    PATH=$root/usr/bin:$root/bin:$PATH
+    options=(-L "$root/usr/share/qemu" -L "$root/usr/share/seabios")
+    if command -v qemu-system-x86_64 cpio >/dev/null && [ -x "$root/bin/busybox" ]; then return 0; fi
+    mkdir -p "$root"
+    local packages=(busybox-static cpio)
+    # With all libraries that the system has not.
+    command -v qemu-system-x86_64 >/dev/null ||
+        mapfile -t -O 2 packages < <(apt-get -s --no-install-recommends install qemu-system-x86 | sed -n 's/^Inst \([^ ]*\).*/\1/p')
+    (cd "$root" && apt-get -q -o APT::Sandbox::User=root download "${packages[@]}" >log 2>&1) || return 1
+    for package in "$root"/*.deb; do dpkg-deb -x "$package" "$root"; done
+    rm "$root"/*.deb
+    command -v qemu-system-x86_64 cpio >/dev/null && [ -x "$root/bin/busybox" ]
+}
+
+# qemu KERNEL INITRD ACCELERATION ..: boots the kernel, whose first process ends it.
+qemu() {
+    local libraries=$folder/tools/usr/lib/x86_64-linux-gnu:$folder/tools/lib/x86_64-linux-gnu
+    LD_LIBRARY_PATH=$libraries timeout "$seconds" qemu-system-x86_64 "${options[@]}" "${@:3}" -smp 2 -m 3072 -nodefaults -no-reboot \
+        -display none -serial stdio -kernel "$1" -initrd "$2" -append "console=ttyS0 quiet panic=-1" </dev/null | tr -d '\r'
+}
+
+# packs FOLDER FILE: makes the file with which a kernel begins.
+packs() { (cd "$1" && find . | cpio -o -H newc --quiet | gzip -1) >"$2"; }
+
+# executable NAME ARGUMENT ..: builds a program, and prints where it is.
+executable() {
+    cargo "${@:2}" --quiet --locked --release --message-format=json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | grep -E "/$1(-[0-9a-f]+)?\$"
+}
+
+# install FOLDER NAME PROGRAM: puts a program and its libraries there.
+install() {
+    local library
+    strip -o "$1/programs/$2" "$3"
+    for library in $(ldd "$3" | grep -o '/[^ ]*'); do
+        [ -e "$1$library" ] || { mkdir -p "$1$(dirname "$library")" && cp -L "$library" "$1$library"; }
+    done
+}
+
+# What the first process does: it runs each line of /steps, and prints how that has ended.
+first_process() {
+    cat <<'END'
+#!/bin/busybox sh
+/bin/busybox --install -s /bin
+export PATH=/programs:/bin TESTS_HANG_SECS=240 HOME=/tmp
+mkdir -p /proc /sys /dev /tmp /root
+mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev; mount -t tmpfs tmp /tmp
+mkdir -p /dev/shm /dev/pts; mount -t tmpfs shm /dev/shm; mount -t devpts pts /dev/pts
+ip link set lo up
+# Tests open files of the folder in which they run.
+cp /words/Cargo.toml /tmp
+cd /tmp
+ulimit -n 20000
+echo "kernel: $(uname -r), $(cat /proc/sys/vm/max_map_count) mappings"
+while read -r line; do
+    echo "+ $line"
+    eval "$line" </dev/null >/tmp/out 2>&1
+    code=$?
+    tail -n 60 /tmp/out
+    echo "ended with $code: $line"
+done </steps
+echo "all steps have ended"
+reboot -f
+END
+}
+
+has_tools || { echo "ci/kernels.sh: NOT RUN: qemu, cpio or busybox cannot be had" >&2; [ "${KERNELS_MISSING:-}" = skip ] && exit 0; exit 1; }
+export CARGO_PROFILE_RELEASE_DEBUG=0 CARGO_PROFILE_RELEASE_OPT_LEVEL=1
+root=$folder/root
+rm -rf "$root"
+mkdir -p "$root/bin" "$root/etc" "$root/programs" "$root/words"
+cp "$folder/tools/bin/busybox" "$root/bin/"
+cp examples/*.rs "$root/words/"
+cp tests/Cargo.toml "$root/words/"
+printf '127.0.0.1 localhost\n::1 localhost\n' >"$root/etc/hosts"
+for example in hello tour timers echo process; do install "$root" "$example" "$(executable "$example" build --example "$example")"; done
+for program in system net thread sync load; do install "$root" "$program" "$(executable "$program" test -p tests --no-run --test "$program")"; done
+first_process >"$root/init"
+chmod +x "$root/init"
+
+# Tests that fail there for a reason of their own.
+left_out=(
+    "ten_thousand_idle_connections_stay_usable: an emulated processor is too slow"
+)
+skips=()
+for line in "${left_out[@]}"; do
+    name=${line%%:*}
+    grep -rqE "fn $name\(" --include='*.rs' tests || { echo "ci/kernels.sh: no such test: $name" >&2; exit 1; }
+    echo "left out: $line"
+    skips+=(--skip "$name")
+done
+
+# The steps. Each is to end with 0. 28,000 stacks with two mappings each fit the default of vm.max_map_count, and 40,000 do not: the rest
+# wait for stacks. The tests of `refused` run a program of all the basics.
+if [ "$all" ]; then
+    tests=("net --test-threads 4" "system --test-threads 4" "thread --test-threads 4" "sync --test-threads 4" "load --test-threads 2 threads:: limits::")
+else
+    tests=("system --test-threads 2 refused::newer_waits process:: signals_ stdin::" "net --test-threads 2 tcp:: udp:: unix:: descriptors:: poll::"
+        "load --test-threads 2 mappings os_threads_of_a_burst")
+fi
+{
+    printf '%s\n' hello "tour /words --sleepers 28000" "tour /words --sleepers 40000" "timers 10000 --rounds 1" "/programs/echo --clients 50 --secs 2" process
+    printf '%s\n' "${tests[@]/%/ ${skips[*]}}"
+} >"$root/steps"
+packs "$root" "$folder/root.gz"
+
+# KVM may be there and not work, as in some virtual machines.
+acceleration=(-accel tcg,thread=multi -cpu max)
+table=$(printf '%-10s %-28s %8s  %s' release kernel seconds result) ran=0 failed=0
+for release in "$@"; do
+    start=$SECONDS version=-
+    if ! has_kernel "$release"; then
+        result="NOT RUN: cannot be had"
+        [ "${KERNELS_MISSING:-}" != fail ] || failed=1
+        cat "$folder/$release/log" >&2
+    else
+        log=$folder/$release.log
+        echo "+ $release"
+        qemu "$folder/$release/vmlinuz" "$folder/root.gz" "${acceleration[@]}" | tee "$log" || true
+        version=$(sed -n 's/^kernel: \([^,]*\),.*/\1/p' "$log")
+        ran=1 result=passed
+        grep -q '^all steps have ended' "$log" && ! grep -q '^ended with [1-9]' "$log" || { result=FAILED failed=1; }
+    fi
+    table+=$(printf '\n%-10s %-28s %8s  %s' "$release" "$version" $((SECONDS - start)) "$result")
+done
+echo "$table"
+exit $failed
