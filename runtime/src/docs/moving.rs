@@ -85,8 +85,8 @@
 //!   (`RUNTIME_LATE_LIBRARIES=on`) allows them. There is one exception then, such a library with start values
 //!   other than zero. Closures that are running while it is opened find zeroes there until they park. So a
 //!   closure that opens such a library calls [`yield_now`](crate::yield_now) before it uses the library.
-//! - *Not covered*: robust and priority-inheritance mutexes of pthread (the kernel does not know the number
-//!   by which such a block names its thread).
+//! - *Not covered*: priority-inheritance mutexes of pthread, and robust mutexes that processes share. The
+//!   kernel does not know the number by which such a block names its thread.
 //!
 //! ## Where thread-locals of its own exist
 //!

@@ -373,11 +373,16 @@ impl Layout {
         ptr::with_exposed_provenance_mut(block.wrapping_add_signed(self.specific + 8 * TABLE as isize))
     }
 
-    /// Gives up what libc keeps for the thread: its locale, the state of the resolver, the last error of
-    /// `dlopen`. *Runs on: a thread in the block.*
+    /// Gives up what libc keeps for the thread: its robust mutexes, its locale, the state of the resolver, the
+    /// last error of `dlopen`. *Runs on: a thread in the block.*
     pub(super) fn end_of_libc(&self, block: usize) {
         // SAFETY: the call changes the locale of this block only, and the words lie in the block.
         unsafe {
+            let list = block.wrapping_add_signed(self.robust);
+            if read(list, 0) != list {
+                // Relaxed: the number was set when the block was made.
+                robust::owner_ends(list, self.tid_of(block).load(Ordering::Relaxed));
+            }
             libc::uselocale(LC_GLOBAL_LOCALE);
             if read(block, self.res + OPTIONS) != 0 {
                 self.end_resolver(block);

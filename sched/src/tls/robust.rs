@@ -1,8 +1,67 @@
-//! Where glibc keeps the list of robust locks in the record of a thread.
+//! Robust mutexes: where glibc keeps the list of those that a thread has, and what happens to them at its end.
+//!
+//! At the end of an OS thread the kernel goes through this list. It marks each mutex, so that the next owner
+//! hears of it (`EOWNERDEAD`). It does not know the list of a block, so the end of a closure does the same.
+
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use netpoll::raw::call;
 
-use super::words::read;
+use super::words::{read, write};
+
+/// In the word of a lock: its owner, that its owner has ended, that threads wait. `<linux/futex.h>` has them.
+const OWNER: u32 = 0x3FFF_FFFF;
+const OWNER_HAS_ENDED: u32 = 0x4000_0000;
+const WAITERS: u32 = 0x8000_0000;
+/// In a link: the mutex inherits priorities. The kernel alone knows what to do then.
+const INHERITS: usize = 1;
+/// The kernel goes through so many at most: a list may lead to itself.
+const MOST: usize = 2048;
+
+/// Marks the mutexes of the list `list` as those of an owner that has ended, and empties it.
+///
+/// # Safety
+/// The list is that of a block in which no code runs any more. Its mutexes are alive: they are locked.
+#[cold]
+pub(super) unsafe fn owner_ends(list: usize, owner: u32) {
+    // SAFETY: the list begins with a link and the distance from a link to the word of its lock.
+    let (mut link, distance) = unsafe { (read(list, 0), read(list, WORD).cast_signed()) };
+    for _ in 0..MOST {
+        let lock = link & !INHERITS;
+        if lock == list {
+            break;
+        }
+        // SAFETY: this contract. The link is read before another thread may take the mutex, and change it.
+        unsafe {
+            let next = read(lock, 0);
+            if link & INHERITS == 0 {
+                mark(lock.wrapping_add_signed(distance), owner);
+            }
+            link = next;
+        }
+    }
+    // SAFETY: the words are those of the list.
+    unsafe {
+        write(list, 0, list);
+        write(list, -WORD, list);
+    }
+}
+
+/// # Safety
+/// `address` is that of a lock's word.
+unsafe fn mark(address: usize, owner: u32) {
+    // SAFETY: this contract. glibc and the kernel access the word by atomic operations only.
+    let word = unsafe { AtomicU32::from_ptr(std::ptr::with_exposed_provenance_mut(address)) };
+    // Release: what the owner has written is seen by the next one, whose lock of the mutex is the acquire.
+    let marked = word.fetch_update(Ordering::Release, Ordering::Relaxed, |value| {
+        (value & OWNER == owner).then_some(value & WAITERS | OWNER_HAS_ENDED)
+    });
+    if marked.is_ok_and(|before| before & WAITERS != 0) {
+        // Waiters of robust mutexes wait as those of several processes do.
+        // SAFETY: the kernel reads the address as that of a word, whose memory it checks.
+        unsafe { call!(libc::SYS_futex, address, libc::FUTEX_WAKE, 1) };
+    }
+}
 
 /// How far into the record the list may be.
 const BYTES: isize = 8192;

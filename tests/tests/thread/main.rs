@@ -14,6 +14,7 @@ mod join_set;
 mod locals;
 mod own_locals;
 mod own_locals_libraries;
+mod own_locals_robust;
 mod panic_report;
 mod panics;
 mod park;
