@@ -207,7 +207,6 @@ impl Netpoll {
     /// # Safety
     /// The netpoller is never dropped. No thread polls any more, nor registers a source of the system or
     /// removes one.
-    #[cfg(feature = "sim")]
     #[allow(unsafe_code)]
     pub unsafe fn close_leaked(&self) {
         // The last break: no thread takes note of it, so later ones write nothing.

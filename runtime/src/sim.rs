@@ -338,8 +338,8 @@ fn run_on_runtime(simulation: Arc<dyn Simulation>, main: &mut (dyn FnMut() + Sen
     }
 }
 
-/// Ends a runtime. Returns whether its green threads have ended, and whether some were left behind. Threads of
-/// std that wait for a lock cannot unwind: the end of the main function ends them, as it ends a process.
+/// Ends a runtime. Returns whether its green threads have ended, and whether some were left behind. A thread
+/// of std that waits for a lock cannot unwind: the end of the main function ends it, as it ends a process.
 fn end(runtime: &Runtime, sched: &Arc<Sched>) -> (bool, bool) {
     if !simulation::threads_are_caught(std::thread::yield_now) {
         return (runtime.end(Some(PATIENCE)), false);

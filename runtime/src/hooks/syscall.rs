@@ -97,4 +97,6 @@ forms! {
         clock_number clock = libc::SYS_clock_gettime => sim::by_number::clock_gettime,;
 }
 
+// For `functions/both.rs`, which is there with both features only.
+#[allow(unused_imports)]
 pub(crate) use forms;

@@ -1,5 +1,5 @@
-//! The end of a simulated scheduler. Its Gs are cancelled as others are, but some cannot unwind: what waits for
-//! a lock of std, and what goes on although each of its calls fails. These are left behind. (Feature `sim`.)
+//! The end of a simulated scheduler. Its Gs are cancelled as others are, but some cannot unwind. Such a G
+//! waits for a lock of std, or goes on although its calls fail. It is left behind. (Feature `sim`.)
 
 #![allow(unsafe_code)]
 
@@ -35,15 +35,12 @@ impl Sched {
         self.end_threads();
         mem::forget(self.clone());
         // SAFETY: the scheduler is never dropped. Its Ms have ended, and its Gs run no more.
-        #[cfg(feature = "sim")]
-        unsafe {
-            self.netpoll.close_leaked()
-        };
+        unsafe { self.netpoll.close_leaked() };
     }
 
-    /// Cancels all Gs of a simulated scheduler, which has begun to close. Waits until they have ended, or until
-    /// none will run any more, at most for `time`. Blocks the caller. *Runs on: a thread that is no G of this
-    /// runtime.*
+    /// Cancels all Gs of a simulated scheduler, which has begun to close. Waits until they have ended, or
+    /// until none will run any more, at most for `time`. Blocks the caller. *Runs on: a thread that is no G
+    /// of this runtime.*
     #[must_use]
     pub fn cancel_simulated(&self, time: Duration) -> Ended {
         let (start, mut quiet) = (Instant::now(), 0);

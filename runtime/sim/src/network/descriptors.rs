@@ -24,6 +24,7 @@
 mod address;
 mod calls;
 mod description;
+mod leave;
 mod number;
 mod open;
 mod options;
@@ -35,8 +36,7 @@ use std::ffi::{CStr, CString, c_int};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use sched::park::{is_interrupted, my_id};
-use sched::simulation::{self, Phase, Simulation};
+use sched::simulation;
 
 use super::{Network, here};
 use description::{Description, Done, Kind};
@@ -44,6 +44,7 @@ use number::{duplicate, is_here, number, on, raw};
 use open::{Open, escape};
 
 pub use calls::{accept4, bind, connect, getpeername, getsockname, listen, shutdown};
+pub use leave::leave_if_over;
 pub use options::{fcntl, getsockopt, ioctl, setsockopt};
 pub use poll::poll;
 pub use transfer::{read, readv, recvfrom, recvmsg, sendmsg, sendto, write, writev};
@@ -138,34 +139,8 @@ pub fn close(fd: c_int) -> Option<isize> {
     None
 }
 
-/// How often the calls of a thread may fail because it has to end.
-const CALLS_AFTER_END: u32 = 20;
-
-/// A call that may be in a loop: leaves the caller behind if it goes on although it has to end, because its
-/// node was killed or the simulation is over. Its first calls return, with an error if they would wait, so
-/// that it can end by itself.
-pub fn leave_if_over() {
-    if !is_interrupted() || !simulation::is_user_code() {
-        return;
-    }
-    let ends = |by: &dyn Simulation| {
-        let node = simulation::node();
-        matches!(by.phase(), Phase::Failed | Phase::Over) || node != 0 && by.is_down(node)
-    };
-    let Some(network) = here().filter(|_| simulation::with(ends) == Some(true)) else { return };
-    let calls = network.with(|state| {
-        let calls = state.calls_after_end.entry(my_id()).or_default();
-        *calls += 1;
-        *calls
-    });
-    if calls > CALLS_AFTER_END {
-        drop(network);
-        simulation::leave_myself();
-    }
-}
-
-/// Forgets the sockets of a network whose simulation is over, and has left green threads behind that never
-/// close them. Their numbers are used again.
+/// Forgets the sockets of a network after its simulation, which has left green threads behind. These never
+/// close their sockets. The numbers are used again.
 pub(crate) fn forget_all(network: &Arc<Network>) {
     drop(table::forget(|socket| Arc::ptr_eq(&socket.network, network)));
 }

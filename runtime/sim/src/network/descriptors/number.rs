@@ -7,6 +7,7 @@ use sched::simulation;
 
 use super::super::here;
 use super::description::{Description, Done};
+use super::leave::leave_if_over;
 use super::table;
 
 /// Converts a result into what a system call returns.
@@ -26,7 +27,7 @@ pub(super) fn on(fd: c_int, call: impl FnOnce(&Arc<Description>) -> Done) -> Opt
 /// # Errors
 /// Returns `EBADF` if it is one of another simulation, or the caller is in none.
 pub(super) fn find(fd: c_int) -> Done<Arc<Description>> {
-    super::leave_if_over();
+    leave_if_over();
     // It does not unwind, other than `point`.
     simulation::point_in_drop();
     let socket = table::find(fd).filter(|socket| is_here(socket));
