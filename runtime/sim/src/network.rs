@@ -117,6 +117,8 @@ pub(super) struct NetworkState {
     /// How many calls green threads have made that have to end, by their ids.
     calls_after_end: BTreeMap<u64, u32>,
     sockets: BTreeMap<u64, Socket>,
+    /// How many sockets of nodes that were killed the netpoller still knows.
+    lost_sources: usize,
     last_socket: u64,
     events: BTreeMap<At, Event>,
     last_event: u64,
@@ -192,6 +194,7 @@ impl Network {
                 names: Names::default(),
                 calls_after_end: BTreeMap::new(),
                 sockets: BTreeMap::new(),
+                lost_sources: 0,
                 last_socket: 0,
                 events: BTreeMap::new(),
                 last_event: 0,
@@ -309,7 +312,8 @@ impl Network {
 
     /// Returns the number of sockets that the netpoller knows.
     pub(super) fn sources(&self) -> usize {
-        self.state.lock().sockets.values().filter(|socket| socket.token.is_some()).count()
+        let state = self.state.lock();
+        state.lost_sources + state.sockets.values().filter(|socket| socket.token.is_some()).count()
     }
 }
 
@@ -373,7 +377,8 @@ impl NetworkState {
         for id in ids {
             self.report(id, true, true);
             self.reset_peer(id);
-            self.sockets.remove(&id);
+            let socket = self.sockets.remove(&id);
+            self.lost_sources += usize::from(socket.is_some_and(|socket| socket.token.is_some()));
         }
         self.nodes.close_all(node);
         self.names.close_all(node);

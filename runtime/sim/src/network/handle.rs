@@ -81,13 +81,12 @@ impl Handle {
 
     pub(super) fn set_token(&self, token: Option<Token>) -> io::Result<()> {
         self.with(|state, id| match state.sockets.get_mut(&id) {
-            Some(socket) => {
-                socket.token = token;
-                Ok(())
-            }
+            Some(socket) => socket.token = token,
             // The node is down. Attempts return the error.
-            None => Ok(()),
-        })
+            None if token.is_some() => state.lost_sources += 1,
+            None => state.lost_sources = state.lost_sources.saturating_sub(1),
+        });
+        Ok(())
     }
 }
 

@@ -459,6 +459,11 @@ fn what_is_not_simulated_fails_the_run() {
         _ = socket.join_multicast_v4(&[224, 0, 0, 1].into(), &[0, 0, 0, 0].into());
     });
     assert!(multicast.contains("the option 35 of level 0 of a socket"), "{multicast}");
+    let adopted = failure(|| {
+        let adopted = runtime::net::TcpStream::from(pair().0);
+        _ = (&adopted).read(&mut [0]);
+    });
+    assert!(adopted.contains("epoll of a simulated socket"), "{adopted}");
 }
 
 #[test]
@@ -471,6 +476,24 @@ fn threads_that_wait_for_each_other_are_a_deadlock() {
     });
     assert!(failure.contains("deadlock"), "{failure}");
     assert!(failure.contains("127.0.0.1:49"), "the dump names the socket: {failure}");
+}
+
+/// The sockets of a node that was killed are not taken for sockets of the system.
+#[test]
+fn a_deadlock_after_a_kill_is_one() {
+    let failure = failure(|| {
+        let node = sim::node("server", || {
+            let (mut stream, _) = TcpListener::bind("0.0.0.0:7").unwrap().accept().unwrap();
+            while stream.read(&mut [0]).is_err() || stream.peer_addr().is_err() {}
+        });
+        let stream = connect("server:7");
+        thread::sleep(SECOND);
+        node.kill();
+        drop(stream);
+        let (mut near, _far) = pair();
+        _ = near.read(&mut [0]);
+    });
+    assert!(!failure.contains("a socket of the system"), "{failure}");
 }
 
 #[test]
