@@ -54,11 +54,12 @@ computing() {
     step "$CARGO_TARGET_DIR" ci/lto.sh
     step "$CARGO_TARGET_DIR" ci/builds.sh
     step "$CARGO_TARGET_DIR" ci/aarch64.sh --all
-    for kind in musl i686 portable; do
+    for kind in musl i686 portable kqueue; do
         step "$CARGO_TARGET_DIR" ci/elsewhere.sh $kind --all
     done
     step "$CARGO_TARGET_DIR" ci/cross.sh --all
     step "$CARGO_TARGET_DIR" ci/glibc.sh
+    step "$CARGO_TARGET_DIR" ci/kernels.sh
     step "$CARGO_TARGET_DIR" ci/deny.sh --advisories
     step "$CARGO_TARGET_DIR" ci/semver.sh
     step "$CARGO_TARGET_DIR" ci/guide.sh --book

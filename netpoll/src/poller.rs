@@ -460,7 +460,8 @@ impl Turn<'_> {
     /// for ever, zero does not block.
     ///
     /// On Linux a timerfd keeps the time-out, to some tens of microseconds. kqueue keeps it to the
-    /// nanosecond. Windows rounds it up to whole milliseconds.
+    /// nanosecond, but ends a wait of more than 1,000,000 s early. Windows rounds it up to whole
+    /// milliseconds.
     ///
     /// # Errors
     ///

@@ -18,7 +18,7 @@
 //! the waiters of a descriptor by direction, so one instance learns nothing of the changes in the other
 //! direction.
 //!
-//! mio's sources register themselves, and show their descriptor to nobody but `epoll_ctl`. So the model
+//! mio's sources register themselves, and show their descriptor to `epoll_ctl` alone. So the model
 //! defines that function for the whole program. While a source registers itself with `front`, an instance
 //! that nothing waits for, the function notes the descriptor and does nothing else.
 //!

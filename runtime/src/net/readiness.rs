@@ -53,8 +53,8 @@ impl<T: AsFd> Async<T> {
     /// # Errors
     ///
     /// - `Unsupported`: the system cannot wait for it, because it is a regular file or a directory, which are
-    ///   always ready. Read and write those in [`blocking`](crate::blocking). The same kind in a [forked
-    ///   child](crate::docs::fork).
+    ///   always ready. Read and write those in [`blocking`](crate::blocking). macOS and the BSDs take them,
+    ///   and wait for nothing. The same kind in a [forked child](crate::docs::fork).
     /// - `AlreadyExists`: this runtime waits for this descriptor already.
     /// - Another kind: the system's error.
     ///
