@@ -15,8 +15,8 @@
 //! | freed memory that `malloc` keeps for a thread | the OS thread's: harmless | the OS thread's: harmless |
 //! | freed memory that another allocator keeps | the OS thread's: harmless | the green thread's, 97 to 870 KB each: see [`OfOsThread`](crate::alloc::OfOsThread) |
 //! | recursive and error-checking mutexes of pthread | the OS thread's | the green thread's |
-//! | robust mutexes of pthread | the OS thread's | the green thread's: its end is noticed; the end of its process is not |
-//! | priority-inheritance mutexes of pthread | the OS thread's | none: such a lock names a thread that the kernel does not know. Do not use them |
+//! | robust mutexes | the OS thread's | the green thread's; the end of its process is not noticed |
+//! | mutexes with priority inheritance | the OS thread's | none: the kernel does not know the thread |
 //! | a limit of a library on its threads | counts OS threads | counts green threads (`tracing-subscriber`: 4,096, see the feature `tracing`) |
 //!
 //! A future has the thread-locals of the OS thread that polls it. A poll never changes its OS thread. While a

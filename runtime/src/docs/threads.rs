@@ -154,8 +154,9 @@
 //!
 //! These are libc's, and hold the OS thread: robust mutexes, mutexes with priority inheritance or a ceiling,
 //! read-write locks that prefer writers, semaphores of `sem_open`, and what processes share. A robust mutex
-//! notices that a green thread has ended with it. It does not notice the end of a process, nor that of a child
-//! of `fork` which a green thread has started. A mutex that is not robust may be shared with such a child.
+//! notices that a green thread has ended with it. It does not notice the end of a process, nor that of a
+//! child of `fork` which a green thread has started. A mutex that is not robust may be shared with such a
+//! child.
 //!
 //! ## Waits of libc
 //!

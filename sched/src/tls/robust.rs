@@ -1,4 +1,4 @@
-//! Robust mutexes: where glibc keeps the list of those that a thread has, and what happens to them at its end.
+//! Robust mutexes: where glibc lists the mutexes of a thread, and what happens to them at its end.
 //!
 //! At the end of an OS thread the kernel goes through this list. It marks each mutex, so that the next owner
 //! hears of it (`EOWNERDEAD`). It does not know the list of a block, so the end of a closure does the same.
@@ -52,13 +52,13 @@ pub(super) unsafe fn owner_ends(list: usize, owner: u32) {
 unsafe fn mark(address: usize, owner: u32) {
     // SAFETY: this contract. glibc and the kernel access the word by atomic operations only.
     let word = unsafe { AtomicU32::from_ptr(std::ptr::with_exposed_provenance_mut(address)) };
-    // Release: what the owner has written is seen by the next one, whose lock of the mutex is the acquire.
+    // Release: what the owner has written is seen by the next one: its lock of the mutex is the acquire.
     let marked = word.fetch_update(Ordering::Release, Ordering::Relaxed, |value| {
         (value & OWNER == owner).then_some(value & WAITERS | OWNER_HAS_ENDED)
     });
     if marked.is_ok_and(|before| before & WAITERS != 0) {
         // Waiters of robust mutexes wait as those of several processes do.
-        // SAFETY: the kernel reads the address as that of a word, whose memory it checks.
+        // SAFETY: the kernel reads the address as that of a word, and checks its memory.
         unsafe { call!(libc::SYS_futex, address, libc::FUTEX_WAKE, 1) };
     }
 }

@@ -1,4 +1,4 @@
-//! Thread-locals of its own for each closure: robust mutexes of pthread, whose owners end.
+//! Thread-locals of its own for each closure: robust mutexes of pthread that have lost their owner.
 #![cfg(all(
     target_os = "linux",
     target_env = "gnu",
@@ -40,7 +40,7 @@ impl Robust {
         unsafe { libc::pthread_mutex_lock(self.0.get()) }
     }
 
-    /// Repairs the mutex, whose owner has ended.
+    /// Repairs the mutex after the end of its owner.
     fn repair(&self) {
         // SAFETY: the caller has the mutex.
         assert_eq!(unsafe { libc::pthread_mutex_consistent(self.0.get()) }, 0);

@@ -1,6 +1,6 @@
-//! A program of std's threads, and of three crates, that performs random operations at once, and prints what
-//! each has observed. The seed alone decides what it prints, so it prints the same with green threads and with
-//! OS threads. `ci/threads-soak.sh` runs both in turns and compares.
+//! A program of std's threads, and of three crates, that performs random operations at once, and prints
+//! what each has observed. The seed alone decides what it prints, so it prints the same with green threads
+//! and with OS threads. `ci/threads-soak.sh` runs both in turns and compares.
 //!
 //! Usage: `soak SEED OPERATIONS`
 
