@@ -24,7 +24,7 @@ at_most 339 "told, tells, tell" words 'told|tells?'
 at_most 124 "whose" words whose
 at_most 56 "meanwhile" words meanwhile
 at_most 29 "those that" words 'those that'
-at_most 217 "lines of comments beyond 110 columns" long_comments
+at_most 216 "lines of comments beyond 110 columns" long_comments
 if [ -n "$over" ]; then
     echo "ci/layout.sh: over the bound: $over" >&2
     exit 1
