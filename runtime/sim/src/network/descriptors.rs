@@ -1,7 +1,7 @@
 //! Sockets that code of std or C makes in a simulation, by functions of libc. They are sockets of the
 //! simulated network, with numbers that no file of the system has (`table.rs`).
 //!
-//! A program with the line `runtime::interpose!(sim)` names the functions of `hooks/sockets.rs` of
+//! A program with the line `runtime::interpose!(sim)` names the functions of `hooks/functions/both.rs` of
 //! `monochrome`, and these ask here first. Each function here returns `None` if the call is not for a
 //! simulated socket: then it is the system's. Else it returns what a system call returns: an error is
 //! `-errno`.
@@ -12,12 +12,13 @@
 //! ```
 //!
 //! - Each call is a point of choice. None unwinds: its caller is std or C. A call that has to end because the
-//!   simulation or the node does returns `ECANCELED` or `ENETDOWN`.
+//!   simulation or the node does returns `ECANCELED` or `ENETDOWN`. A caller that goes on is left behind.
 //! - What is not simulated fails the run by `escape`, which names it.
 //! - `calls.rs` has the calls on addresses, `transfer.rs` the calls that move bytes, `options.rs` the calls
 //!   on settings, and `poll.rs` has `poll`.
 //! - `number.rs` finds the socket of a number, `description.rs` has the part that duplicates share, `open.rs`
-//!   has the waits, and `address.rs` has the addresses of C.
+//!   has the waits, and `address.rs` has the addresses of C. `table.rs` has all numbers. `leave.rs` ends a
+//!   thread that heeds no error.
 
 #![allow(unsafe_code)]
 
