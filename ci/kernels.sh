@@ -83,11 +83,13 @@ first_process() {
     cat <<'END'
 #!/bin/busybox sh
 /bin/busybox --install -s /bin
-export PATH=/programs:/bin TESTS_HANG_SECS=240 HOME=/tmp
+export PATH=/bin TESTS_HANG_SECS=240 HOME=/tmp
 mkdir -p /proc /sys /dev /tmp /root
 mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev; mount -t tmpfs tmp /tmp
 mkdir -p /dev/shm /dev/pts; mount -t tmpfs shm /dev/shm; mount -t devpts pts /dev/pts
 ip link set lo up
+# An emulated processor falls behind, and the kernel drops what has come for it: also datagrams, for which tests wait.
+echo 1000000 >/proc/sys/net/core/netdev_max_backlog
 # Tests open files of the folder in which they run.
 cp /words/Cargo.toml /tmp
 cd /tmp
@@ -122,34 +124,38 @@ for program in system net thread sync load; do install "$root" "$program" "$(exe
 first_process >"$root/init"
 chmod +x "$root/init"
 
-# Tests that fail there for a reason of their own.
-left_out=(
-)
-skips=()
-for line in "${left_out[@]}"; do
-    name=${line%%:*}
-    grep -rqE "fn $name\(" --include='*.rs' tests || { echo "ci/kernels.sh: no such test: $name" >&2; exit 1; }
-    echo "left out: $line"
-    skips+=(--skip "$name")
-done
-
 # The steps. Each is to end with 0. 28,000 stacks with two mappings each fit the default of vm.max_map_count, and 40,000 do not: the rest
-# wait for stacks. The tests of `refused` run a program of all the basics.
+# wait for stacks. The tests of `refused` run a program of all the basics. There is no compiler for `own_locals_libraries`, and programs
+# without names of functions have no reports for `panic_report`.
 if [ "$all" ]; then
-    tests=("net --test-threads 4" "system --test-threads 4" "thread --test-threads 4" "sync --test-threads 4" "load --test-threads 2 threads:: limits::")
+    tests=("net --test-threads 4" "system --test-threads 4" "thread --test-threads 4 --skip own_locals_libraries --skip panic_report"
+        "sync --test-threads 4" "load --test-threads 2 threads:: limits::")
 else
     tests=("system --test-threads 2 refused::newer_waits process:: signals_ stdin::" "net --test-threads 2 tcp:: udp:: unix:: descriptors:: poll::"
         "load --test-threads 2 mappings os_threads_of_a_burst")
 fi
 {
-    for example in hello sieve; do echo "$example | $same | cmp - /words/$example.expected"; done
-    printf '%s\n' "tour /words --sleepers 28000" "tour /words --sleepers 40000" "timers 10000 --rounds 1" "/programs/echo --clients 50 --secs 2" process
-    printf '%s\n' "${tests[@]/%/ ${skips[*]}}"
+    for example in hello sieve; do echo "/programs/$example | $same | cmp - /words/$example.expected"; done
+    printf '/programs/%s\n' "tour /words --sleepers 28000" "tour /words --sleepers 40000" "timers 10000 --rounds 1" "echo --clients 50 --secs 2" process
+    printf '/programs/%s\n' "${tests[@]}"
 } >"$root/steps"
 packs "$root" "$folder/root.gz"
 
-# KVM may be there and not work, as in some virtual machines.
-acceleration=(-accel tcg,thread=multi -cpu max)
+# KVM may be there and not work, as in some virtual machines. So one kernel is tried with it, to its first process.
+emulated=(-accel tcg,thread=multi -cpu max) acceleration=()
+choose_acceleration() {
+    acceleration=("${emulated[@]}")
+    [ -w /dev/kvm ] || return 0
+    mkdir -p "$folder/trial/bin" "$folder/trial/proc"
+    cp "$folder/tools/bin/busybox" "$folder/trial/bin/"
+    printf '%s\n' '#!/bin/busybox sh' '/bin/busybox echo "KVM works"' '/bin/busybox reboot -f' >"$folder/trial/init"
+    chmod +x "$folder/trial/init"
+    packs "$folder/trial" "$folder/trial.gz"
+    if seconds=20 qemu "$1" "$folder/trial.gz" -accel kvm -cpu host 2>/dev/null | grep -q 'KVM works'; then
+        acceleration=(-accel kvm -cpu host)
+    fi
+    echo "ci/kernels.sh: qemu with ${acceleration[*]}"
+}
 table=$(printf '%-10s %-28s %8s  %s' release kernel seconds result) ran=0 failed=0
 for release in "$@"; do
     start=$SECONDS version=-
@@ -159,6 +165,7 @@ for release in "$@"; do
         cat "$folder/$release/log" >&2
     else
         log=$folder/$release.log
+        [ ${#acceleration[@]} != 0 ] || choose_acceleration "$folder/$release/vmlinuz"
         echo "+ $release"
         qemu "$folder/$release/vmlinuz" "$folder/root.gz" "${acceleration[@]}" | tee "$log" || true
         version=$(sed -n 's/^kernel: \([^,]*\),.*/\1/p' "$log")
@@ -168,4 +175,6 @@ for release in "$@"; do
     table+=$(printf '\n%-10s %-28s %8s  %s' "$release" "$version" $((SECONDS - start)) "$result")
 done
 echo "$table"
+# Without any kernel nothing was checked.
+[ $ran = 1 ] || [ "${KERNELS_MISSING:-}" = skip ] || failed=1
 exit $failed
