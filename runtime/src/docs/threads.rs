@@ -63,8 +63,6 @@
 //! $ RUNTIME_PROCS=4 tests/crates/target/release/monochrome run python3 server.py
 //! ```
 //!
-//! - `RUNTIME_LATE_LIBRARIES=off` saves 4 KB a thread, if the program
-//!   [opens no library that needs its room](crate::Builder::late_libraries).
 //! - The programs that the program starts have OS threads, unless `RUNTIME_CHILDREN=green` is set.
 //! - A program that brings another `malloc`, such as redis-server with jemalloc, says so and runs with OS
 //!   threads. The launcher refuses what is linked statically.
