@@ -20,7 +20,9 @@
 //! thread-local of one byte: a block that meets it ends the process (`Layout::must_hold`).
 
 use std::ffi::{CString, c_int, c_uint, c_void};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::fs::{File, Metadata};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::MetadataExt;
 use std::ptr;
 
 use netpoll::raw::call;
@@ -58,7 +60,7 @@ fn largest(room: usize) -> Option<usize> {
 struct Library {
     handle: *mut c_void,
     /// Its file. Libraries that are open at a time have different names by it.
-    _file: OwnedFd,
+    _file: File,
 }
 
 impl Library {
@@ -68,7 +70,7 @@ impl Library {
         // SAFETY: the name ends with a zero byte.
         let file = unsafe { call!(libc::SYS_memfd_create, c"thread-locals".as_ptr(), CLOSE_ON_EXEC) };
         // SAFETY: the system has just returned this descriptor.
-        let file = (file >= 0).then(|| unsafe { OwnedFd::from_raw_fd(file as c_int) })?;
+        let file = (file >= 0).then(|| unsafe { File::from_raw_fd(file as c_int) })?;
         let (fd, text) = (file.as_raw_fd(), text(bytes));
         // SAFETY: the call reads the bytes of `text`.
         let written = unsafe { call!(libc::SYS_write, fd, text.as_ptr(), text.len()) };
@@ -77,6 +79,11 @@ impl Library {
         }
         // Not `self`: a debugger opens the file by that name, too.
         let path = format!("/proc/{}/fd/{fd}", std::process::id());
+        // Processes may have other numbers there.
+        let place = |found: Metadata| (found.dev(), found.ino());
+        if std::fs::metadata(&path).ok().map(place) != file.metadata().ok().map(place) {
+            return None;
+        }
         let path = CString::new(path).expect("a number has no zero byte");
         // SAFETY: the library has no code.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
