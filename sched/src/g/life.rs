@@ -23,6 +23,13 @@ const WAITER: u64 = 2;
 const INTEREST: u64 = 4;
 const ONE: u64 = 8;
 
+/// Returns `true` if a G with this word is done and has one reference. `try_retain` takes none beside it. So its
+/// holder is alone.
+#[inline]
+fn is_last_of_done(word: u64) -> bool {
+    word & DONE != 0 && word < 2 * ONE
+}
+
 /// The word of one G. The file's head explains its protocol.
 #[derive(Debug)]
 pub(crate) struct Life(AtomicU64);
@@ -68,10 +75,11 @@ impl Life {
         self.0.fetch_add(ONE, Ordering::Relaxed);
     }
 
-    /// Takes a reference without having one. Returns `false` if the G has no reference left.
+    /// Takes a reference without having one. Returns `false` if the G has no reference left, or is done and has
+    /// only one.
     pub(crate) fn try_retain(&self) -> bool {
         let mut word = self.0.load(Ordering::Relaxed);
-        while word >= ONE {
+        while word >= ONE && (!is_last_of_done(word) || broken!("life_retain_of_last")) {
             // Acquire: sees the name and the place of the G. Pairs with the Release of `begin`.
             match self.0.compare_exchange_weak(word, word + ONE, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return true,
@@ -89,8 +97,13 @@ impl Life {
             self.0.store(word - ONE, Ordering::Release);
             return word / ONE == 1;
         }
+        // Acquire: pairs with the Release of the other holders below. No thread can take a reference beside this
+        // one any more, so an exchange is not needed.
+        if is_last_of_done(self.0.load(Ordering::Acquire)) {
+            return true;
+        }
         // Release: what this holder did comes before the reuse of the G. Pairs with the Acquire of the last
-        // holder below.
+        // holder, above and below.
         if self.0.fetch_sub(ONE, Ordering::Release) / ONE != 1 {
             return false;
         }
@@ -279,6 +292,40 @@ mod models {
             }
             let looker_last = looker.join().unwrap();
             assert!(last != looker_last, "exactly one reference is the last");
+        });
+    }
+
+    /// The scheduler and the join handle give their references up, while a third thread looks.
+    #[test]
+    fn the_last_reference_to_a_done_g_is_given_up_alone() {
+        loom::model(|| {
+            let g = model();
+            g.life.complete();
+            let give_up = |g: &Model| {
+                if g.life.release() {
+                    // SAFETY: the last holder is alone; it uses the G again.
+                    g.result.with_mut(|r| unsafe { *r = 1 });
+                }
+            };
+            let looker = thread::spawn({
+                let g = g.clone();
+                move || {
+                    if g.life.try_retain() {
+                        // SAFETY: a reference keeps the last holder from writing; loom checks that.
+                        g.result.with(|r| unsafe { *r });
+                        give_up(&g);
+                    }
+                }
+            });
+            let scheduler = thread::spawn({
+                let g = g.clone();
+                move || give_up(&g)
+            });
+            give_up(&g);
+            looker.join().unwrap();
+            scheduler.join().unwrap();
+            // SAFETY: one owner at a time; see `end`.
+            assert_eq!(g.result.with(|r| unsafe { *r }), 1, "no holder was the last");
         });
     }
 

@@ -2,7 +2,8 @@
 //! Gs.
 //!
 //! ```text
-//!   ready by another G ─> next ──────────┐  (the one it displaces goes to woken)
+//!   ready by the end of a G ─> handed ───┐  (only this P's holder sees it: it is about to pop)
+//!   ready by another G ─> next ──────────┤  (the one it displaces goes to woken)
 //!   woken by timers, network ─> woken ───┼─> pop: next, woken, fresh; one pick in 16 fresh before woken
 //!   spawned, yielded ─────────> fresh ───┘
 //! ```
@@ -13,6 +14,7 @@
 
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -29,9 +31,10 @@ const FRESH_FIRST: u32 = 16;
 /// that readied it. Without this limit two Gs could hand the P to each other for ever.
 const SLICE: u32 = 64;
 
-/// The run queue of one P.
-/// `len`.
+/// The run queue of one P. Only the holder of the P uses it, but for `take_next`, `steal`, `is_empty` and `len`.
 pub(crate) struct RunQueue {
+    /// The next G to run, which no thief sees: the holder pops before it runs anything else, or publishes it.
+    handed: Cell<Option<GRef>>,
     next: AtomicPtr<G>,
     woken: Worker<GRef>,
     fresh: Worker<GRef>,
@@ -48,6 +51,7 @@ impl RunQueue {
     pub(crate) fn new() -> Self {
         let (woken, fresh) = (Worker::new_fifo(), Worker::new_fifo());
         RunQueue {
+            handed: Cell::new(None),
             next: AtomicPtr::new(ptr::null_mut()),
             stealers: CachePadded::new(Stealers { woken: woken.stealer(), fresh: fresh.stealer() }),
             woken,
@@ -65,6 +69,22 @@ impl RunQueue {
         }
     }
 
+    /// Makes `g` the next G to run. The caller is off to pop, so no thief need see `g`, and no M be woken for
+    /// it. So nothing is published. Precondition: no other G was handed since the last pop.
+    #[inline]
+    pub(crate) fn hand(&self, g: GRef) {
+        let before = self.handed.replace(Some(g));
+        debug_assert!(before.is_none(), "one G ends at a time");
+    }
+
+    /// Moves the handed G to the slot, because the holder runs another G first. Returns `true` if there was
+    /// one: the caller then wakes an M for it, as for each `put_next`.
+    #[inline]
+    pub(crate) fn publish_handed(&self) -> bool {
+        let handed = self.handed.take();
+        handed.inspect(|&g| self.put_next(g)).is_some()
+    }
+
     #[inline]
     pub(crate) fn put_woken(&self, g: GRef) {
         self.woken.push(g);
@@ -79,11 +99,15 @@ impl RunQueue {
     /// queue had its turn.
     #[inline]
     pub(crate) fn pop(&self, round: u32, slice: &mut u32) -> Option<GRef> {
+        let handed = self.handed.take();
         if *slice < SLICE
-            && let Some(g) = self.take_next()
+            && let Some(g) = handed.or_else(|| self.take_next())
         {
             *slice += 1;
             return Some(g);
+        }
+        if let Some(g) = handed {
+            self.woken.push(g);
         }
         *slice = 0;
         let queued = if round.is_multiple_of(FRESH_FIRST) {
@@ -148,7 +172,43 @@ fn take_batch(from: &Stealer<GRef>, into: &Worker<GRef>) -> Option<GRef> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::g::table;
     use crate::sync::{apart, lines};
+
+    /// Returns the places in `gs` of the Gs that `queue` gives, until it is empty.
+    fn order(queue: &RunQueue, slice: &mut u32, gs: &[GRef]) -> Vec<usize> {
+        let place = |g: GRef| gs.iter().position(|&other| ptr::eq(g, other)).expect("one of these");
+        std::iter::from_fn(|| queue.pop(1, slice)).map(place).collect()
+    }
+
+    #[test]
+    fn a_handed_g_comes_first_until_the_queues_have_their_turn() {
+        let gs: Vec<GRef> = (0..4).map(|_| table::take(0, |_| ()).unwrap()).collect();
+        let fill = || {
+            let queue = RunQueue::new();
+            queue.put_fresh(gs[0]);
+            queue.put_woken(gs[1]);
+            queue.put_next(gs[2]);
+            queue.hand(gs[3]);
+            queue
+        };
+        assert_eq!(order(&fill(), &mut 0, &gs), [3, 2, 1, 0]);
+        // A G that always hands the P to another must not keep out those that wait in the queues.
+        assert_eq!(order(&fill(), &mut SLICE.clone(), &gs), [1, 2, 3, 0]);
+        table::give(gs);
+    }
+
+    #[test]
+    fn thieves_see_a_handed_g_once_it_is_published() {
+        let g = table::take(0, |_| ()).unwrap();
+        let (queue, thief) = (RunQueue::new(), RunQueue::new());
+        assert!(!queue.publish_handed());
+        queue.hand(g);
+        assert!(queue.is_empty() && queue.steal(&thief, true).is_none());
+        assert!(queue.publish_handed() && !queue.is_empty());
+        assert!(queue.steal(&thief, true).is_some_and(|stolen| ptr::eq(stolen, g)));
+        table::give([g]);
+    }
 
     #[test]
     fn the_pointers_that_thieves_follow_lie_apart_from_what_the_holder_writes() {

@@ -94,11 +94,11 @@ fn lose_p(m: OwnM<'_>) {
     }
 }
 
-/// Enters the runtime on the G's stack; the M leaves it after the switch.
+/// Enters the runtime on the G's stack, and calls `then`; the M leaves it after the switch.
 #[inline]
-pub(crate) fn enter_for_good() {
+pub(crate) fn enter_for_good(then: impl FnOnce(&Entered)) {
     match enter() {
-        Some(entered) => std::mem::forget(entered),
+        Some(entered) => then(&*std::mem::ManuallyDrop::new(entered)),
         None => crate::sys::fork::nowhere_to_go(),
     }
 }

@@ -36,6 +36,7 @@ impl Sched {
         let own = held.own();
         let round = held.next_round();
         if round.is_multiple_of(GLOBAL_FIRST) {
+            self.publish_handed(held);
             self.poll_now(m, held);
             held.on_round();
             self.poll_station(m);
@@ -51,6 +52,7 @@ impl Sched {
         let g = if m.home.is_empty() {
             held.queue.pop(round, &mut slice)
         } else {
+            self.publish_handed(held);
             pop_also_home(m, held, round, &mut slice)
         };
         own.slice.set(slice);
@@ -58,6 +60,14 @@ impl Sched {
             held.on_round();
             self.global.pop_batch(self.procs(), |g| held.queue.put_woken(g))
         })
+    }
+
+    /// Shows the G that was handed to this P to other Ms, because this M may run another G first.
+    #[inline]
+    fn publish_handed(&self, held: Held<'_>) {
+        if held.queue.publish_handed() {
+            self.wake_idle_p();
+        }
     }
 
     /// Runs `g` until it parks, yields, waits for a poll or ends. *Runs on: `m`, with a P.*

@@ -24,6 +24,7 @@ use crate::g::joiner::Joiner;
 use crate::g::own::OwnG;
 use crate::g::payload::{Stop, Task, free, place, put, take};
 use crate::m::current::on_m;
+use crate::run::boundary::enter_for_good;
 use crate::run::{contexts, wake};
 use crate::stack::coro::Coro;
 use crate::sys::catch_panic::{call_waker, contain_then};
@@ -140,7 +141,7 @@ unsafe fn __rust_begin_short_backtrace_future<F: Future, A: After>(g: GRef) -> S
                 contexts::save(g);
             }
             end_locals(g);
-            crate::run::boundary::enter_for_good();
+            enter_for_good(|_| ());
             return Stop::Pending;
         }
         Ok(Poll::Ready(result)) => result,
@@ -246,10 +247,7 @@ fn end<T>(g: OwnG, result: thread::Result<T>, after: impl After) -> Stop {
         end_rare(g, false);
         end_locals(g);
     }
-    crate::run::boundary::enter_for_good();
-    if let Some(ticket) = parked {
-        wake::wake(ticket);
-    }
+    enter_for_good(|entered| parked.into_iter().for_each(|ticket| wake::wake_at_end(entered, ticket)));
     Stop::Done
 }
 

@@ -43,6 +43,25 @@ pub fn wake(ticket: Ticket) -> bool {
     }
 }
 
+/// As `wake`, for a G that has ended: a waiter that this M may run is the next that it runs. So no other M is
+/// woken for it. *Runs on: a G at its end, which goes straight to its M.*
+#[inline]
+pub(crate) fn wake_at_end(entered: &Entered, ticket: Ticket) {
+    let g = ticket.g;
+    let parked = g.wait.decide(ticket.number, Outcome::Woken) == Decision::Parked;
+    if !parked || wake_if_unqueueable(g, By::Caller) {
+        return;
+    }
+    match local_p(entered, g) {
+        Some(held) => {
+            g.set_status(Status::Runnable);
+            held.on_ready(g);
+            held.queue.hand(g);
+        }
+        None => ready_globally(g, By::Caller),
+    }
+}
+
 /// Makes a parked G runnable (Go: `ready`). *Runs on: the thread that decided its wait.*
 #[inline]
 pub(crate) fn ready(g: GRef) {
