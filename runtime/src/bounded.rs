@@ -4,11 +4,11 @@
 //! `blocking` runs code of the user. That code may wait for other code in `blocking`, so a bound there could
 //! make both wait for ever.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use inspect::host::Host;
+use inspect::metrics::hogs::LastStacks;
 use sched::Sched;
-use sched::sync::Mutex;
 
 use crate::sync::Semaphore;
 
@@ -20,14 +20,18 @@ pub(crate) const DEFAULT: usize = 512;
 pub(crate) struct Places {
     pub(crate) free: Semaphore,
     waiting: AtomicUsize,
-    /// The addresses on the last stack of the hogs of each spawn place.
-    pub(crate) stacks: Mutex<HashMap<String, Box<[usize]>>>,
+    last_stacks: LastStacks,
 }
+
+/// What the crate `monochrome-inspect` asks of this one.
+static HOST: Host =
+    Host { last_stacks: |sched| &places_of(sched).last_stacks, waiting: |sched| places_of(sched).waiting() };
 
 /// Returns the places of a new runtime.
 pub(crate) fn places(n: usize) -> sched::Attached {
+    inspect::host::note(&HOST);
     let free = Semaphore::new(n.min(Semaphore::MAX_PERMITS));
-    std::sync::Arc::new(Places { free, waiting: AtomicUsize::new(0), stacks: Mutex::default() })
+    std::sync::Arc::new(Places { free, waiting: AtomicUsize::new(0), last_stacks: LastStacks::default() })
 }
 
 /// Runs `f`, which blocks its OS thread and waits for no other green thread. Waits in line first if the
@@ -71,7 +75,7 @@ impl Places {
     }
 
     /// Returns how many callers wait for a place.
-    pub(crate) fn waiting(&self) -> usize {
+    fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 }

@@ -208,7 +208,6 @@ pub mod signal;
 ))]
 pub mod sim;
 mod spawn;
-mod stacks;
 #[cfg(feature = "stream")]
 pub mod stream;
 pub mod sync;
@@ -223,6 +222,7 @@ pub mod tracing;
 
 #[cfg(feature = "macros")]
 pub use attributes::{main, test};
+#[doc(no_inline)]
 pub use dump::dump;
 pub use metrics::num_green_threads;
 pub use runtime::{Builder, Handle, Migration, Runtime, ThreadLocals};

@@ -6,18 +6,13 @@
 //! [settings](crate::docs::settings#a-trace-of-the-scheduler). The [glossary](crate::docs::glossary) explains
 //! steals, hand-offs and rescues.
 
-pub(crate) mod hogs;
-mod prometheus;
-
 use std::sync::Arc;
 
-pub use hogs::{Hog, HogPlace, LateWake};
-pub use prometheus::prometheus;
-use sched::Sched;
+use inspect::metrics as inspected;
 #[doc(inline)]
-pub use sched::{AtPlace, Histogram, Proc, Rescue, Snapshot};
+pub use inspect::metrics::{AtPlace, Histogram, Hog, HogPlace, LateWake, Proc, Rescue, Snapshot, prometheus};
+use sched::Sched;
 
-use crate::bounded::places_of;
 use crate::default::{current_sched, started_sched};
 
 /// Returns all counters and gauges of the caller's runtime. On a plain OS thread it is the default runtime.
@@ -38,19 +33,12 @@ use crate::default::{current_sched, started_sched};
 /// });
 /// ```
 pub fn snapshot() -> Snapshot {
-    of(&current())
+    inspected::of(&current())
 }
 
 /// Returns the scheduler of the caller's runtime. Panics if the default runtime cannot be started.
 pub(crate) fn current() -> Arc<Sched> {
     current_sched().unwrap_or_else(|error| panic!("{error}"))
-}
-
-/// Returns the snapshot of a runtime.
-pub(crate) fn of(sched: &Arc<Sched>) -> Snapshot {
-    let mut now = sched.metrics();
-    now.blocking_queue = places_of(sched).waiting();
-    now
 }
 
 /// Returns what the green threads of the caller's runtime do, by the place at which they were spawned, the
@@ -103,7 +91,7 @@ pub fn by_place() -> Vec<AtPlace> {
 /// });
 /// ```
 pub fn hogs() -> Vec<HogPlace> {
-    hogs::by_place(&current())
+    inspected::hogs::by_place(&current())
 }
 
 /// Returns the number of green threads of the caller's runtime that have not ended: Go's `NumGoroutine`.

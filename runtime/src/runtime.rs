@@ -25,9 +25,9 @@ use sched::Sched;
 use sched::spawn::{Spec, Where};
 use sched::sync::Mutex;
 
-use crate::metrics::hogs::Reader;
 use crate::spawn::{Entry, start};
 use crate::thread::JoinHandle;
+use inspect::metrics::hogs::Reader;
 use trace::Trace;
 
 pub use crate::handles::Handle;

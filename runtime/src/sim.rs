@@ -312,7 +312,7 @@ impl Builder {
 
 /// What the crate `monochrome-sim` asks of this one.
 static HOST: Host =
-    Host { run: run_on_runtime, seed_selects: crate::channel::set_seed, dump: crate::dump::report };
+    Host { run: run_on_runtime, seed_selects: crate::channel::set_seed, dump: inspect::dump::report };
 
 /// Runs `main` in a runtime with one P and without sysmon, which asks `simulation` for its choices.
 fn run_on_runtime(simulation: Arc<dyn Simulation>, main: &mut (dyn FnMut() + Send)) -> Ran {

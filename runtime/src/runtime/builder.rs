@@ -13,11 +13,11 @@ use sched::{Around, Config, MAX_PROCS, Monitor, Sched, SpawnStacks, starting};
 use super::{Runtime, environment, processors, trace};
 use crate::bounded;
 use crate::default::{self, DefaultRuntime, StartAtFirstUse};
-#[cfg(unix)]
-use crate::dump::trigger;
-use crate::dump::watch;
-use crate::metrics::hogs::{self, Calls, Hog, LateWake};
 use crate::trace::trigger::{self as traces, Triggers};
+#[cfg(unix)]
+use inspect::dump::trigger;
+use inspect::dump::watch;
+use inspect::metrics::hogs::{self, Calls, Hog, LateWake};
 
 /// The default size of a green thread's stack, in bytes of address space. Memory is used page by page.
 /// In debug builds frames are several times as large.
@@ -673,7 +673,7 @@ impl Builder {
             traces::write_to(&path, trace_on.unwrap_or_default())?;
         }
         let thread_name = config.thread_name.clone();
-        sched::set_report(crate::dump::report);
+        sched::set_report(inspect::dump::report);
         // From here on, an error drops `runtime`, which ends what was started.
         let runtime = Runtime {
             sched: Sched::new(config)?,
@@ -791,7 +791,7 @@ impl Builder {
                 || environment::switch("RUNTIME_AWAIT_STACKS"),
                 || false,
             )?
-            .then(crate::stacks::walk::take_of_spawner)
+            .then(inspect::stacks::walk::take_of_spawner)
             .flatten(),
             strict: migration == Migration::BeforeStart,
             own_locals: thread_locals == ThreadLocals::OfGreenThread,
@@ -843,7 +843,7 @@ fn start_default(builder: Builder) -> io::Result<bool> {
 /// taken.
 fn spawn_stacks(every: usize) -> Option<SpawnStacks> {
     let every = NonZeroU32::new(u32::try_from(every).ok()?)?;
-    crate::stacks::walk::take_of_spawner().map(|take| SpawnStacks { every, take })
+    inspect::stacks::walk::take_of_spawner().map(|take| SpawnStacks { every, take })
 }
 
 /// Returns the setting of the program if there is one, else that of the environment, else the default.

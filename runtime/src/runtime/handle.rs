@@ -6,9 +6,9 @@ use std::panic::Location;
 use sched::spawn::{Spec, Where};
 
 use crate::handles::Handle;
-use crate::metrics::{AtPlace, HogPlace, Snapshot};
 use crate::spawn::{Entry, start};
 use crate::thread::JoinHandle;
+use inspect::metrics::{AtPlace, HogPlace, Snapshot};
 
 impl Handle {
     /// Starts a green thread of this runtime that runs a closure or a future, and returns its join handle.
@@ -123,7 +123,7 @@ impl Handle {
     /// assert!(handle.metrics().spawned >= 1);
     /// ```
     pub fn metrics(&self) -> Snapshot {
-        crate::metrics::of(self.sched())
+        inspect::metrics::of(self.sched())
     }
 
     /// Returns the hogs of this runtime: see [`metrics::hogs`](crate::metrics::hogs()).
@@ -134,7 +134,7 @@ impl Handle {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn hogs(&self) -> Vec<HogPlace> {
-        crate::metrics::hogs::by_place(self.sched())
+        inspect::metrics::hogs::by_place(self.sched())
     }
 
     /// Returns what the green threads of this runtime do, by the place at which they were spawned: see

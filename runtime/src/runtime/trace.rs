@@ -65,7 +65,7 @@ fn print_until(ended: &mpsc::Receiver<()>, sched: &Weak<Sched>, wanted: Wanted) 
     let start = Instant::now();
     while ended.recv_timeout(wanted.interval) == Err(RecvTimeoutError::Timeout) {
         let Some(sched) = sched.upgrade() else { return };
-        let now = crate::metrics::of(&sched);
+        let now = inspect::metrics::of(&sched);
         let mut text = summary(&sched.config().thread_name, start.elapsed(), &now);
         if wanted.detail {
             detail(&mut text, &now);
@@ -114,7 +114,7 @@ fn detail(text: &mut String, now: &Snapshot) {
         line.expect("a string takes any text");
     }
     let mut dump = Vec::new();
-    if crate::dump(&mut dump).is_ok() {
+    if inspect::dump::dump(&mut dump).is_ok() {
         String::from_utf8_lossy(&dump).lines().for_each(|line| text.extend(["  ", line, "\n"]));
     }
 }

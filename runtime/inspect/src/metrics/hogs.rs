@@ -1,6 +1,7 @@
 //! `hogs`: the thread that reads what the scheduler notes of hogs and of late wake-ups, finds their stacks,
 //! and calls the user.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
@@ -8,13 +9,14 @@ use std::sync::{Arc, Weak};
 use std::thread as os;
 use std::time::Duration;
 
+use sched::sync::Mutex;
 use sched::{Hogging, Hogs, Noted, Sched, starting};
 
 #[doc(inline)]
 pub use sched::LateWake;
 
 use super::Rescue;
-use crate::bounded::places_of;
+use crate::host;
 use crate::stacks::frame::Frame;
 use crate::stacks::kept::{addresses_now, frames_at};
 
@@ -58,9 +60,9 @@ type Call<R> = Arc<dyn Fn(&R) + Send + Sync>;
 
 /// Functions of the user.
 #[derive(Clone, Default)]
-pub(crate) struct Calls {
-    pub(crate) hog: Option<Call<Hog>>,
-    pub(crate) late: Option<Call<LateWake>>,
+pub struct Calls {
+    pub hog: Option<Call<Hog>>,
+    pub late: Option<Call<LateWake>>,
 }
 
 // Only the reader calls the functions, and it catches their panics.
@@ -75,19 +77,30 @@ impl fmt::Debug for Calls {
 
 impl Calls {
     /// Returns `true` if a thread must read the notes.
-    pub(crate) fn need_reader(&self) -> bool {
+    pub fn need_reader(&self) -> bool {
         cfg!(feature = "dump-stacks") || self.hog.is_some() || self.late.is_some()
     }
 }
 
+/// The addresses on the last stack of the hogs of each spawn place, of one runtime. The host keeps them with
+/// that runtime.
+#[derive(Default)]
+pub struct LastStacks(Mutex<HashMap<String, Box<[usize]>>>);
+
+impl fmt::Debug for LastStacks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LastStacks").finish_non_exhaustive()
+    }
+}
+
 /// The thread that reads the notes of a runtime. The drop ends it.
-pub(crate) struct Reader {
+pub struct Reader {
     hogs: Arc<Hogs>,
     thread: Option<os::JoinHandle<()>>,
 }
 
 /// Starts the thread.
-pub(crate) fn start(sched: &Arc<Sched>, calls: Calls) -> io::Result<Reader> {
+pub fn start(sched: &Arc<Sched>, calls: Calls) -> io::Result<Reader> {
     let (hogs, name) = (sched.hogs().clone(), format!("{}-hogs", sched.config().thread_name));
     let weak = Arc::downgrade(sched);
     let reads = {
@@ -147,7 +160,8 @@ fn look(sched: &Arc<Sched>, rescue: &Rescue, hogging: &Hogging) -> Box<[usize]> 
     let look = || sched.with_stack_of(hogging, addresses_now);
     let addresses = if cfg!(feature = "dump-stacks") { look() } else { None }.unwrap_or_default();
     if !addresses.is_empty() {
-        places_of(sched).stacks.lock().insert(rescue.spawned_at.clone(), addresses.clone());
+        host::last_stacks(sched)
+            .inspect(|stacks| _ = stacks.0.lock().insert(rescue.spawned_at.clone(), addresses.clone()));
     }
     addresses
 }
@@ -158,14 +172,14 @@ fn look(sched: &Arc<Sched>, rescue: &Rescue, hogging: &Hogging) -> Box<[usize]> 
 #[non_exhaustive]
 pub struct HogPlace {
     /// The place of the spawn; `None` for green threads that the runtime started for itself.
-    #[cfg_attr(feature = "dump-json", serde(serialize_with = "crate::dump::place"))]
+    #[cfg_attr(feature = "dump-json", serde(serialize_with = "crate::fields::place"))]
     pub place: Option<&'static Location<'static>>,
     /// Rescues of green threads that computed, or of which the system does not say what they did.
     pub computing: u64,
     /// Rescues of green threads that were blocked.
     pub blocked: u64,
     /// How long they had kept their Ps in all when these were taken. In JSON it is `away_ms`.
-    #[cfg_attr(feature = "dump-json", serde(rename = "away_ms", serialize_with = "crate::dump::ms"))]
+    #[cfg_attr(feature = "dump-json", serde(rename = "away_ms", serialize_with = "crate::fields::ms"))]
     pub away: Duration,
     /// The last stack that was copied after a rescue, innermost call first; empty if there is none.
     pub stack: Vec<Frame>,
@@ -177,8 +191,8 @@ pub(crate) fn of_all() -> Vec<HogPlace> {
 }
 
 /// Returns the hogs of a runtime by spawn place, the most frequent first.
-pub(crate) fn by_place(sched: &Sched) -> Vec<HogPlace> {
-    let stacks = places_of(sched).stacks.lock().clone();
+pub fn by_place(sched: &Sched) -> Vec<HogPlace> {
+    let stacks = host::last_stacks(sched).map(|stacks| stacks.0.lock().clone()).unwrap_or_default();
     let hogs = sched.rescues_by_place().into_iter().map(|at| {
         let name = at.place.map(|place| format!("{}:{}", place.file(), place.line())).unwrap_or_default();
         let stack = stacks.get(&name).map(|addresses| frames_at(addresses)).unwrap_or_default();

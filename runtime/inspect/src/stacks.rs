@@ -1,24 +1,19 @@
 //! Stacks: copies of them as addresses, and addresses as frames with names. Dumps, hogs, traces and profiles
 //! show them.
 
-pub(crate) mod frame;
+pub mod frame;
+pub mod kept;
+pub mod place;
 #[cfg(all(
     feature = "dump-stacks",
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
-mod functions;
-pub(crate) mod kept;
-#[cfg(all(
-    feature = "dump-stacks",
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-))]
-pub(crate) mod walk;
+pub mod walk;
 #[cfg(not(all(
     feature = "dump-stacks",
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64")
 )))]
 #[path = "stacks/no_walk.rs"]
-pub(crate) mod walk;
+pub mod walk;

@@ -118,10 +118,10 @@ mod tests {
 
     #[test]
     fn each_group_is_a_sample_with_its_stack() {
-        let runtime = crate::Builder::new().procs(2).build().unwrap();
+        let runtime = runtime::Builder::new().procs(2).build().unwrap();
         let (samples, place) = runtime.block_on(|| {
             let place = line!() + 1;
-            let parked: Vec<_> = (0..7).map(|_| crate::spawn(crate::thread::park)).collect();
+            let parked: Vec<_> = (0..7).map(|_| runtime::spawn(runtime::thread::park)).collect();
             let find = |snapshot: &Snapshot| {
                 let found = samples(&snapshot.to_pprof()).into_iter();
                 found
@@ -137,7 +137,7 @@ mod tests {
                 {
                     break found;
                 }
-                crate::sleep(Duration::from_millis(1));
+                runtime::sleep(Duration::from_millis(1));
             };
             parked.iter().for_each(|thread| thread.thread().unpark());
             parked.into_iter().for_each(|thread| thread.join().unwrap());

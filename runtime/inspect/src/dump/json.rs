@@ -1,13 +1,11 @@
 //! A snapshot as JSON.
 
 use std::io::{self, Write};
-use std::panic::Location;
-use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::ser::Formatter;
 
-use super::{Place, Snapshot};
+use super::Snapshot;
 
 /// The number in the field `version`. It grows when a field is removed or changes its meaning, not when one
 /// is added.
@@ -69,33 +67,17 @@ impl Formatter for NoControls {
     }
 }
 
-/// Writes a duration as a whole number of ms.
-pub(crate) fn ms<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    ms_if_any(&Some(*time), serializer)
-}
-
-pub(super) fn ms_if_any<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
-    time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)).serialize(serializer)
-}
-
-/// Writes a place with its file, line and column.
-pub(crate) fn place<S: Serializer>(
-    place: &Option<&'static Location<'static>>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    place.map(Place::of).serialize(serializer)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn no_string_has_a_control_character() {
         let name = "a\n\u{1b}[2J\u{7f}\u{9b}2J\u{e4}\"";
-        let runtime = crate::Builder::new().procs(1).build().unwrap();
-        let parked =
-            runtime.block_on(|| crate::thread::Builder::new().name(name.into()).spawn(crate::thread::park));
+        let runtime = runtime::Builder::new().procs(1).build().unwrap();
+        let parked = runtime
+            .block_on(|| runtime::thread::Builder::new().name(name.into()).spawn(runtime::thread::park));
         let parked = parked.unwrap();
         let text = Snapshot::take().unwrap().to_json();
         let expected = "a\\n\\u001b[2J\\u007f\\u009b2J\u{e4}\\\"";
@@ -109,11 +91,11 @@ mod tests {
 
     #[test]
     fn hogs_have_their_place() {
-        let runtime = crate::Builder::new().procs(1).build().unwrap();
+        let runtime = runtime::Builder::new().procs(1).build().unwrap();
         let line = line!() + 1;
         let hog = runtime.spawn(|| {
             // Runs when the P was taken from this one.
-            let other = crate::spawn(|| ());
+            let other = runtime::spawn(|| ());
             while !other.is_finished() {}
         });
         hog.join().unwrap();
@@ -126,11 +108,11 @@ mod tests {
 
     #[test]
     fn the_fields_have_their_names() {
-        let runtime = crate::Builder::new().procs(2).track_locks(true).build().unwrap();
+        let runtime = runtime::Builder::new().procs(2).track_locks(true).build().unwrap();
         let (json, holder) = runtime.block_on(|| {
-            static MUTEX: crate::sync::Mutex<()> = crate::sync::Mutex::new(());
+            static MUTEX: runtime::sync::Mutex<()> = runtime::sync::Mutex::new(());
             let guard = MUTEX.lock();
-            let named = crate::thread::Builder::new().name("waits in JSON".into());
+            let named = runtime::thread::Builder::new().name("waits in JSON".into());
             let waits = named.spawn(|| drop(MUTEX.lock())).unwrap();
             let find = || {
                 let json: serde_json::Value =
@@ -142,12 +124,12 @@ mod tests {
             let found = loop {
                 match find() {
                     Some(found) if found["wait"]["object"]["kind"] == "mutex" => break found,
-                    _ => crate::sleep(Duration::from_millis(1)),
+                    _ => runtime::sleep(Duration::from_millis(1)),
                 }
             };
             drop(guard);
             waits.join().unwrap();
-            (found, crate::thread::current().id().as_u64().get())
+            (found, runtime::thread::current().id().as_u64().get())
         });
         assert_eq!(json["state"], "waiting");
         assert_eq!(json["wait"]["reason"], "mutex");

@@ -14,20 +14,31 @@ pub struct Frame {
 }
 
 /// The crates of the runtime, and the crates that it uses between a user's call and the switch.
-const OURS: [&str; 8] =
-    ["runtime", "sched", "timers", "netpoll", "corosensei", "lock_api", "parking_lot", "backtrace"];
-/// The packages of these crates in a registry. In the repository, the crates of the runtime lie in one
-/// folder.
-const PACKAGES: [&str; 8] = [
-    env!("CARGO_PKG_NAME"),
-    concat!(env!("CARGO_PKG_NAME"), "-sched"),
-    concat!(env!("CARGO_PKG_NAME"), "-timers"),
-    concat!(env!("CARGO_PKG_NAME"), "-netpoll"),
+const OURS: [&str; 9] = [
+    "runtime",
+    "inspect",
+    "sched",
+    "timers",
+    "netpoll",
     "corosensei",
     "lock_api",
     "parking_lot",
     "backtrace",
 ];
+/// The packages of these crates in a registry.
+const PACKAGES: [&str; 9] = [
+    "monochrome",
+    "monochrome-inspect",
+    "monochrome-sched",
+    "monochrome-timers",
+    "monochrome-netpoll",
+    "corosensei",
+    "lock_api",
+    "parking_lot",
+    "backtrace",
+];
+/// The folders of the first five in the repository, beside each other.
+const FOLDERS: [&str; 5] = ["runtime", "runtime/inspect", "sched", "timers", "netpoll"];
 const STD: [&str; 3] = ["std", "core", "alloc"];
 /// The functions at the root of a stack, of std's panics and of its waits, which belong to no crate by name.
 const GLUE: [&str; 4] = ["stack_init_trampoline", "stack_init_trampoline_return", "__rust_try", "syscall"];
@@ -39,7 +50,7 @@ const ROOTS: [&str; 6] =
 /// Returns `frames`, innermost first, without those of the runtime, and without those of std that the runtime
 /// calls or that call the runtime. The first frame left is the user's. If no frame is the user's, returns the
 /// function of this crate that was spawned.
-pub(crate) fn without_ours(frames: Vec<Frame>) -> Vec<Frame> {
+pub fn without_ours(frames: Vec<Frame>) -> Vec<Frame> {
     let is_users = |frame: &Frame| Owner::of(frame) == Owner::User;
     let Some(first) = frames.iter().position(is_users) else { return spawned(frames) };
     let last = frames.iter().rposition(is_users).unwrap_or(first);
@@ -64,19 +75,28 @@ pub(crate) fn without_ours(frames: Vec<Frame>) -> Vec<Frame> {
     left
 }
 
-/// Returns the outermost frame that is a function of this crate: what a user has spawned without code of its
-/// own.
+/// Returns the outermost frame that is a function of the crate `runtime`: what a user has spawned without
+/// code of its own.
 fn spawned(mut frames: Vec<Frame>) -> Vec<Frame> {
+    let runtime = folder_of_runtime();
     let is_spawned = |frame: &Frame| match &frame.file {
         Some(file) => {
-            let path =
-                file.strip_prefix(env!("CARGO_MANIFEST_DIR")).and_then(|rest| rest.strip_prefix("/src/"));
+            let path = file.strip_prefix(&*runtime).and_then(|rest| rest.strip_prefix("/src/"));
             path.is_some_and(|path| !path.starts_with("spawn"))
         }
         None => crate_of(&frame.function) == "runtime" && !frame.function.contains("::spawn::"),
     };
     let at = frames.iter().rposition(is_spawned);
     at.map(|at| frames.swap_remove(at)).into_iter().collect()
+}
+
+/// Returns the folder of the crate `runtime`: around this crate in the repository, and beside it in a
+/// registry (`monochrome-0.1.0`).
+fn folder_of_runtime() -> String {
+    let own = env!("CARGO_MANIFEST_DIR");
+    let (before, after) = own.rsplit_once("inspect").expect("the name of this crate");
+    // Without the `/` or the `-` before the name.
+    format!("{}{after}", &before[..before.len() - 1])
 }
 
 #[derive(PartialEq, Eq)]
@@ -110,9 +130,13 @@ impl Owner {
     }
 
     fn of_file(file: &str) -> Owner {
-        let is_in = |folder: &str| file.strip_prefix(folder).is_some_and(|rest| rest.starts_with("/src/"));
-        let around = env!("CARGO_MANIFEST_DIR").trim_end_matches("runtime");
-        let ours = OURS[..4].iter().any(|name| is_in(&format!("{around}{name}")));
+        let around = env!("CARGO_MANIFEST_DIR").trim_end_matches("runtime/inspect");
+        let in_repository = file.strip_prefix(around);
+        let is_in = |folder: &&str| {
+            let path = in_repository.and_then(|path| path.strip_prefix(folder));
+            path.is_some_and(|path| path.starts_with("/src/"))
+        };
+        let ours = FOLDERS.iter().any(is_in);
         // Of a registry: `corosensei-0.3.4/src/..`.
         let of_registry = |name: &str| {
             let mut parts = file.rsplit('/').skip_while(|&part| part != "src").skip(1);
@@ -198,14 +222,16 @@ mod tests {
 
     #[test]
     fn the_file_tells_more_than_the_name() {
-        let own = env!("CARGO_MANIFEST_DIR");
+        let around = env!("CARGO_MANIFEST_DIR").strip_suffix("/runtime/inspect").unwrap();
         for (file, owner) in [
-            (&*format!("{own}/src/thread.rs"), Owner::Ours),
-            (&*format!("{own}/../sched/src/api/park.rs").replace("/runtime/..", ""), Owner::Ours),
-            (&*format!("{own}/../tests/src/lib.rs").replace("/runtime/..", ""), Owner::User),
+            (&*format!("{around}/runtime/src/thread.rs"), Owner::Ours),
+            (&*format!("{around}/runtime/inspect/src/dump.rs"), Owner::Ours),
+            (&*format!("{around}/sched/src/api/park.rs"), Owner::Ours),
+            (&*format!("{around}/tests/src/lib.rs"), Owner::User),
             ("/home/me/app/runtime/src/lib.rs", Owner::User),
             ("/root/.cargo/registry/src/index/corosensei-0.3.4/src/arch/x86_64.rs", Owner::Ours),
             ("/root/.cargo/registry/src/index/monochrome-0.1.0/src/thread.rs", Owner::Ours),
+            ("/root/.cargo/registry/src/index/monochrome-inspect-0.1.0/src/dump.rs", Owner::Ours),
             ("/root/.cargo/registry/src/index/monochrome-sched-0.1.0/src/api/park.rs", Owner::Ours),
             ("/rustc/0123abcd/library/core/src/ops/function.rs", Owner::Std),
         ] {
@@ -219,5 +245,14 @@ mod tests {
         let stack = frames(&["sched::run::boundary::park", "runtime::thread::park", "sched::run::task::run"]);
         assert_eq!(without_ours(stack), frames(&["runtime::thread::park"]));
         assert_eq!(without_ours(frames(&["sched::run::task::run"])), frames(&[]));
+
+        let of_file = |path: &str| Frame {
+            function: "run".into(),
+            file: Some(format!("{}/src/{path}", folder_of_runtime())),
+            line: Some(1),
+        };
+        assert!(folder_of_runtime().ends_with("/runtime"));
+        let stack = vec![of_file("thread.rs"), of_file("spawn/entry.rs")];
+        assert_eq!(without_ours(stack), [of_file("thread.rs")]);
     }
 }

@@ -14,10 +14,10 @@ use signal_hook::consts::signal::{SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 static SIGNALS: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 
 /// The values of `RUNTIME_DUMP`.
-pub(crate) const EXPECTED: &str = "QUIT, HUP, USR1 or USR2";
+pub const EXPECTED: &str = "QUIT, HUP, USR1 or USR2";
 
 /// Returns the signal of this name.
-pub(crate) fn signal_of(name: &str) -> Option<i32> {
+pub fn signal_of(name: &str) -> Option<i32> {
     match name {
         "QUIT" => Some(SIGQUIT),
         "HUP" => Some(SIGHUP),
@@ -29,7 +29,7 @@ pub(crate) fn signal_of(name: &str) -> Option<i32> {
 
 /// Lets each `signal` from now on write a dump to stderr. `wake_at` makes a signal write a byte to a stream.
 /// A second call for the same signal has no effect.
-pub(crate) fn dump_on(signal: i32, wake_at: fn(i32, UnixStream) -> io::Result<()>) -> io::Result<()> {
+pub fn dump_on(signal: i32, wake_at: fn(i32, UnixStream) -> io::Result<()>) -> io::Result<()> {
     if FORBIDDEN.contains(&signal) {
         let text =
             format!("a dump on signal {signal}: it is reserved by the system or the language; use SIGQUIT");

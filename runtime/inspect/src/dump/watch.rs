@@ -21,13 +21,14 @@ static HOOK: RwLock<Option<Hook>> = RwLock::new(None);
 /// Calls `hook` for each [`Deadlock`] that the search finds, instead of writing it to stderr. A second call
 /// replaces the hook.
 ///
-/// [`Builder::find_deadlocks`](crate::Builder::find_deadlocks) starts the search. The hook runs on a plain OS
-/// thread, once for each deadlock. A leak for which further green threads come to wait is the same deadlock.
-/// The hook may block, and the search waits for it. If it panics, the panic is reported as usual and the
-/// search goes on.
+/// [`Builder::find_deadlocks`](../../runtime/struct.Builder.html#method.find_deadlocks) starts the search.
+/// The hook runs on a plain OS thread, once for each deadlock. A leak for which further green threads come to
+/// wait is the same deadlock. The hook may block, and the search waits for it. If it panics, the panic is
+/// reported as usual and the search goes on.
 ///
-/// The hook may cancel a green thread, so that the others go on. So [`block_on`](crate::block_on) does not
-/// panic if all green threads are asleep, while the search runs and has a hook.
+/// The hook may cancel a green thread, so that the others go on. So
+/// [`block_on`](../../runtime/fn.block_on.html) does not panic if all green threads are asleep, while the
+/// search runs and has a hook.
 ///
 /// ```
 /// runtime::dump::on_deadlock(|deadlock| {
@@ -56,7 +57,7 @@ struct WatchState {
 static TIMER: Timer = Timer::new();
 
 /// Begins the search, or changes its interval to the shorter of both.
-pub(crate) fn find_deadlocks(interval: Duration) -> io::Result<()> {
+pub fn find_deadlocks(interval: Duration) -> io::Result<()> {
     sched::fork::check()?;
     sched::locks::track();
     TIMER.begin(interval, || {

@@ -3,14 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io::{self, Write};
-use std::panic::Location;
 use std::time::Duration;
 
 use sched::{Awaited, Does, Sched, SeenThread, StackCopy, Why};
 
 use crate::metrics::hogs::{self, HogPlace};
 
-use super::{Deadlock, Frame};
+use super::{Deadlock, Frame, Place};
 use super::{deadlock, groups, text, tree};
 use crate::stacks::frame;
 use crate::stacks::kept::KEPT;
@@ -18,8 +17,8 @@ use crate::stacks::walk::Stacks;
 
 /// What each green thread of the process did at the moment of a look.
 ///
-/// [`Snapshot::take`] makes it. [`Display`](fmt::Display) writes it as [`dump()`](crate::dump()) does. The
-/// other forms are [`grouped`](Snapshot::grouped) and [`tree`](Snapshot::tree), and with the features
+/// [`Snapshot::take`] makes it. [`Display`](fmt::Display) writes it as [`dump()`](crate::dump::dump()) does.
+/// The other forms are [`grouped`](Snapshot::grouped) and [`tree`](Snapshot::tree), and with the features
 /// `dump-json` and `dump-pprof` `to_json` and `to_pprof`.
 ///
 /// ```
@@ -47,7 +46,7 @@ pub struct Snapshot {
     /// [`Snapshot::take_with_deadlocks`] fills it.
     pub deadlocks: Vec<Deadlock>,
     /// The green threads that have kept their Ps too long, by spawn place, with the last stack that is known:
-    /// see [`metrics::hogs`](crate::metrics::hogs()).
+    /// see [`metrics::hogs`](../../runtime/metrics/fn.hogs.html).
     pub hogs: Vec<HogPlace>,
     /// The ids of the plain OS threads that have used the runtime and live.
     #[cfg_attr(feature = "dump-json", serde(skip))]
@@ -71,15 +70,15 @@ pub struct GreenThread {
     pub spawned_at: Option<Place>,
     /// The id of the green thread that spawned it. `None` if a plain OS thread or a timer did.
     pub parent: Option<u64>,
-    /// The id of the green thread that waits for the end of this one in a [`scope`](crate::scope()), if one
-    /// waits.
+    /// The id of the green thread that waits for the end of this one in a
+    /// [`scope`](../../runtime/fn.scope.html), if one waits.
     pub scope: Option<u64>,
     /// The name of the future's type, if the green thread runs a future and was found parked.
     pub future: Option<String>,
     /// Its stack: an index into [`Snapshot::stacks`]. `None` if it has none, or none is known.
     pub stack: Option<usize>,
     /// The stack of its spawner at the spawn: an index into [`Snapshot::stacks`]. `None` if it was not kept:
-    /// see [`Builder::spawn_stacks`](crate::Builder::spawn_stacks).
+    /// see [`Builder::spawn_stacks`](../../runtime/struct.Builder.html#method.spawn_stacks).
     pub spawn_stack: Option<usize>,
     /// The shares of reader-writer locks that it has, if it was found parked: see
     /// [`sched::locks::UPGRADABLE_SHARE`].
@@ -130,16 +129,16 @@ pub struct Wait {
     /// What kind of wait it is.
     pub reason: Reason,
     /// How long it had lasted, to within some milliseconds. In JSON it is `waited_ms`.
-    #[cfg_attr(feature = "dump-json", serde(rename = "waited_ms", serialize_with = "super::json::ms"))]
+    #[cfg_attr(feature = "dump-json", serde(rename = "waited_ms", serialize_with = "crate::fields::ms"))]
     pub waited: Duration,
     /// When its timer is due, from the moment of the look on. In JSON it is `due_in_ms`.
     #[cfg_attr(
         feature = "dump-json",
-        serde(rename = "due_in_ms", serialize_with = "super::json::ms_if_any")
+        serde(rename = "due_in_ms", serialize_with = "crate::fields::ms_if_any")
     )]
     pub due_in: Option<Duration>,
     /// True if time alone may end the wait: it has a deadline, or lies in
-    /// [`Context::run`](crate::context::Context::run).
+    /// [`Context::run`](../../runtime/context/struct.Context.html#method.run).
     pub may_end: bool,
     /// The number of the wait. Two snapshots with the same number show the same wait of the green thread.
     /// `None` if the green thread was about to wait or to go on.
@@ -222,7 +221,7 @@ reasons! {
 #[cfg_attr(feature = "dump-json", derive(serde::Serialize), serde(tag = "kind", rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Object {
-    /// A [`Mutex`](crate::sync::Mutex).
+    /// A [`Mutex`](../../runtime/sync/type.Mutex.html).
     #[non_exhaustive]
     Mutex {
         /// The address of its raw mutex.
@@ -230,10 +229,10 @@ pub enum Object {
         /// True if a thread had it.
         locked: bool,
         /// The id of the thread that took it, if that was recorded: see
-        /// [`Builder::track_locks`](crate::Builder::track_locks).
+        /// [`Builder::track_locks`](../../runtime/struct.Builder.html#method.track_locks).
         holder: Option<u64>,
     },
-    /// An [`RwLock`](crate::sync::RwLock).
+    /// An [`RwLock`](../../runtime/sync/type.RwLock.html).
     #[non_exhaustive]
     RwLock {
         /// The address of its raw lock.
@@ -296,19 +295,6 @@ pub enum Object {
     },
 }
 
-/// A place in the source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "dump-json", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct Place {
-    /// The file, as the compiler got it.
-    pub file: &'static str,
-    /// The line, from 1.
-    pub line: u32,
-    /// The column, from 1.
-    pub column: u32,
-}
-
 /// The time between the two looks that a deadlock needs. A green thread that runs would mostly have gone on
 /// by then, so fewer suspicions are left for the second look. The result of that look is right in any case.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
@@ -334,18 +320,18 @@ impl Snapshot {
     /// Looks at each green thread of the process. The green threads run on during the call, so the looks show
     /// slightly different moments.
     ///
-    /// It may be called on any thread. It does not park its caller. [`dump()`](crate::dump()) says what the
-    /// looks cost.
+    /// It may be called on any thread. It does not park its caller. [`dump()`](crate::dump::dump()) says what
+    /// the looks cost.
     ///
     /// # Errors
     ///
-    /// Returns an error of kind `Unsupported` in a [forked child](crate::docs::fork).
+    /// Returns an error of kind `Unsupported` in a [forked child](../../runtime/docs/fork/index.html).
     pub fn take() -> io::Result<Snapshot> {
         sched::park::blocking(Snapshot::take_here)
     }
 
     /// As `take`, on the calling OS thread.
-    pub(crate) fn take_here() -> io::Result<Snapshot> {
+    pub(super) fn take_here() -> io::Result<Snapshot> {
         let mut snapshot = Snapshot::look(true)?;
         snapshot.hogs = hogs::of_all();
         Ok(snapshot)
@@ -409,7 +395,7 @@ impl Snapshot {
     }
 
     /// Returns the frames of the stack on which `thread` was spawned, the innermost first; none if they were
-    /// not kept: see [`Builder::spawn_stacks`](crate::Builder::spawn_stacks).
+    /// not kept: see [`Builder::spawn_stacks`](../../runtime/struct.Builder.html#method.spawn_stacks).
     pub fn spawn_stack(&self, thread: &GreenThread) -> &[Frame] {
         thread.spawn_stack.and_then(|stack| self.stacks.get(stack)).map_or(&[], Vec::as_slice)
     }
@@ -431,7 +417,7 @@ impl Snapshot {
         tree::of(self)
     }
 
-    /// Writes the text of the snapshot, as [`dump()`](crate::dump()) does.
+    /// Writes the text of the snapshot, as [`dump()`](crate::dump::dump()) does.
     ///
     /// # Errors
     ///
@@ -481,8 +467,8 @@ impl Snapshot {
     /// other. If one may have waited for the others before, it looks a second time after some milliseconds.
     /// It reports only what did not change in between.
     ///
-    /// It blocks its OS thread for these milliseconds, as in [`blocking`](crate::blocking()), and does not
-    /// park its caller.
+    /// It blocks its OS thread for these milliseconds, as in [`blocking`](../../runtime/fn.blocking.html),
+    /// and does not park its caller.
     ///
     /// # Errors
     ///
@@ -492,7 +478,7 @@ impl Snapshot {
     }
 
     /// As `take_with_deadlocks`, on the calling OS thread.
-    pub(crate) fn take_with_deadlocks_here() -> io::Result<Snapshot> {
+    pub(super) fn take_with_deadlocks_here() -> io::Result<Snapshot> {
         let first = Snapshot::take_here()?;
         if first.deadlocks_since(&first).is_empty() {
             return Ok(first);
@@ -586,17 +572,5 @@ impl Object {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.why().words())
-    }
-}
-
-impl Place {
-    pub(super) fn of(location: &'static Location<'static>) -> Place {
-        Place { file: location.file(), line: location.line(), column: location.column() }
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.file, self.line, self.column)
     }
 }

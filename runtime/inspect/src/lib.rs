@@ -1,0 +1,29 @@
+//! What looks at green threads: dumps, metrics, hogs and profiles. The crate `monochrome` re-exports what
+//! users see, and its pages say how to use it.
+//!
+//! ```text
+//!   profile ──> dump ──> metrics ──> stacks    copies of stacks as addresses, addresses as frames with names
+//!                           └──────> host      what is asked of `monochrome`
+//! ```
+//!
+//! What the documentation hides here is for `monochrome` alone.
+
+#![deny(unsafe_code)]
+// Each item of the documentation names the feature that it needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+pub mod dump;
+#[cfg(feature = "dump-json")]
+mod fields;
+#[doc(hidden)]
+pub mod host;
+pub mod metrics;
+#[cfg(all(
+    feature = "debug",
+    not(any(asan, portable)),
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+pub mod profile;
+#[doc(hidden)]
+pub mod stacks;

@@ -1,0 +1,21 @@
+//! Counters and gauges of the scheduler, and green threads that kept their P too long.
+
+#[doc(hidden)]
+pub mod hogs;
+mod prometheus;
+
+use std::sync::Arc;
+
+pub use hogs::{Hog, HogPlace, LateWake};
+pub use prometheus::prometheus;
+use sched::Sched;
+#[doc(inline)]
+pub use sched::{AtPlace, Histogram, Proc, Rescue, Snapshot};
+
+/// Returns the snapshot of a runtime.
+#[doc(hidden)]
+pub fn of(sched: &Arc<Sched>) -> Snapshot {
+    let mut now = sched.metrics();
+    now.blocking_queue = crate::host::waiting(sched);
+    now
+}
