@@ -1,9 +1,10 @@
-//! What looks at green threads: dumps, metrics, hogs and profiles. The crate `monochrome` re-exports what
-//! users see, and its pages say how to use it.
+//! What looks at green threads: dumps, metrics, hogs, traces and profiles. The crate `monochrome`
+//! re-exports what users see, and its pages say how to use it.
 //!
 //! ```text
 //!   profile ──> dump ──> metrics ──> stacks    copies of stacks as addresses, addresses as frames with names
 //!                           └──────> host      what is asked of `monochrome`
+//!   trace                                      the flight recorder
 //! ```
 //!
 //! What the documentation hides here is for `monochrome` alone.
@@ -27,3 +28,4 @@ pub mod metrics;
 pub mod profile;
 #[doc(hidden)]
 pub mod stacks;
+pub mod trace;

@@ -131,7 +131,7 @@ fn trace(request: &Request, client: &Client<'_>) -> Answer {
         Err(answer) => return answer,
     };
     let refused = |error| Answer::text(503, format!("no trace: {error}\n"));
-    let share = match trace::share() {
+    let share = match inspect::trace::share() {
         Ok(share) => share,
         Err(error) => return refused(error),
     };

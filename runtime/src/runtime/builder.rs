@@ -13,11 +13,11 @@ use sched::{Around, Config, MAX_PROCS, Monitor, Sched, SpawnStacks, starting};
 use super::{Runtime, environment, processors, trace};
 use crate::bounded;
 use crate::default::{self, DefaultRuntime, StartAtFirstUse};
-use crate::trace::trigger::{self as traces, Triggers};
 #[cfg(unix)]
 use inspect::dump::trigger;
 use inspect::dump::watch;
 use inspect::metrics::hogs::{self, Calls, Hog, LateWake};
+use inspect::trace::trigger::{self as traces, Triggers};
 
 /// The default size of a green thread's stack, in bytes of address space. Memory is used page by page.
 /// In debug builds frames are several times as large.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sched::{Sched, starting};
 
-use crate::trace::trigger;
+use inspect::trace::trigger;
 
 /// Cancels all green threads of a runtime, waits for their end, and joins its OS threads. Returns `true` if
 /// all have ended.

@@ -13,7 +13,7 @@ use sched::{After, Join, Sched};
 use super::entry::Entry;
 use crate::default::Entered;
 use crate::thread::JoinHandle;
-use crate::trace::trigger;
+use inspect::trace::trigger;
 
 /// Starts a green thread with a closure or future that borrows nothing.
 pub(crate) fn spawn<M, E>(at: Where<'_>, spec: Spec, task: E) -> io::Result<JoinHandle<E::Output>>
@@ -93,7 +93,7 @@ where
 
 /// Runs a future that need not be `Send` on the calling thread.
 pub(crate) fn block_on_local<F: Future>(future: F) -> F::Output {
-    let _written = crate::trace::trigger::WaitsUntilWritten;
+    let _written = trigger::WaitsUntilWritten;
     #[cfg(feature = "tokio")]
     let _context = if sched::park::on_green_thread() { None } else { crate::tokio::enter() };
     sched::block_on::block_on_local(future)

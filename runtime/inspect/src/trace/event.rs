@@ -19,7 +19,8 @@ pub struct Event {
     pub what: What,
 }
 
-/// What has happened. An `id` is that of a green thread, as [`ThreadId`](crate::thread::ThreadId) shows it.
+/// What has happened. An `id` is that of a green thread, as
+/// [`ThreadId`](../../runtime/thread/struct.ThreadId.html) shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum What {
@@ -43,7 +44,7 @@ pub enum What {
     Parks {
         /// The green thread.
         id: u64,
-        /// What it waits for, in the words of a [dump](crate::dump()).
+        /// What it waits for, in the words of a [dump](crate::dump::dump()).
         why: &'static str,
     },
     /// The running green thread stops and stays ready.
@@ -87,7 +88,8 @@ pub enum What {
     Preempted {
         /// The green thread; 0 if that is not known.
         id: u64,
-        /// True if it is in [`blocking`](crate::blocking), so the P was handed off as announced.
+        /// True if it is in [`blocking`](../../runtime/fn.blocking.html), so the P was handed off as
+        /// announced.
         declared: bool,
         /// True if it was blocked in the kernel.
         blocked: bool,
@@ -111,7 +113,7 @@ pub enum What {
         /// How many.
         woken: u16,
     },
-    /// A green thread enters [`blocking`](crate::blocking).
+    /// A green thread enters [`blocking`](../../runtime/fn.blocking.html).
     BlockingBegins {
         /// The green thread.
         id: u64,

@@ -28,14 +28,14 @@ const BOUND: Duration = Duration::from_secs(10);
 
 /// What pulls the trigger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Triggers {
+pub struct Triggers {
     panic: bool,
     hog: bool,
     late: Option<Duration>,
 }
 
 /// The values of `RUNTIME_TRACE_ON`.
-pub(crate) const EXPECTED: &str = "a list of panic, hog and late=10ms (us, ms or s), separated by commas,";
+pub const EXPECTED: &str = "a list of panic, hog and late=10ms (us, ms or s), separated by commas,";
 
 impl Default for Triggers {
     fn default() -> Self {
@@ -45,7 +45,7 @@ impl Default for Triggers {
 
 impl Triggers {
     /// Reads a list such as `panic,late=10ms`. Returns `None` if it is none.
-    pub(crate) fn parse(list: &str) -> Option<Triggers> {
+    pub fn parse(list: &str) -> Option<Triggers> {
         let mut triggers = Triggers { panic: false, hog: false, late: None };
         for item in list.split(',').map(str::trim) {
             match item {
@@ -96,7 +96,7 @@ impl Pulled {
 }
 
 /// Starts a recording, and writes a trace to `path` whenever one of `triggers` is pulled.
-pub(crate) fn write_to(path: &Path, triggers: Triggers) -> io::Result<()> {
+pub fn write_to(path: &Path, triggers: Triggers) -> io::Result<()> {
     check_format(path)?;
     super::start_with(super::EVENTS)?;
     let mut pulled = PULLED.lock();
@@ -127,7 +127,7 @@ fn pull(trigger: Trigger) {
 
 /// Waits until the traces of earlier triggers are written, for [`BOUND`] at most. The process may end next.
 /// The wait holds no P. A simulation does not wait: the writer is outside of it.
-pub(crate) fn wait_until_written() {
+pub fn wait_until_written() {
     if sched::simulation::is_here() {
         return;
     }
@@ -138,7 +138,7 @@ pub(crate) fn wait_until_written() {
 }
 
 /// Its drop does what [`wait_until_written`] does, also while a panic unwinds.
-pub(crate) struct WaitsUntilWritten;
+pub struct WaitsUntilWritten;
 
 impl Drop for WaitsUntilWritten {
     fn drop(&mut self) {
