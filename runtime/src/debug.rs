@@ -37,16 +37,84 @@
 //! - A client that reads nothing of its answer for 30 seconds is dismissed. An answer has these 30 seconds,
 //!   and a second more for each 64 KiB of it.
 
-mod answer;
-mod client;
-mod connections;
-mod request;
-mod server;
-
+use std::fmt;
 use std::io;
-use std::net::ToSocketAddrs;
+use std::net::{SocketAddr, ToSocketAddrs};
 
-pub use server::{Builder, Server};
+use inspect::debug::{Rules, Server as Serving};
+
+/// What a server may do; [`Server::builder`] makes it.
+#[derive(Clone, Debug, Default)]
+#[must_use = "`serve` starts the server"]
+pub struct Builder(Rules);
+
+impl Builder {
+    /// Lets the server bind to addresses that other machines can reach. They can then read names of
+    /// functions, files and sockets of the program, and cost it time. There is no password. A page of another
+    /// site in a browser on one of them can start profiles and traces; see [who may ask](self#who-may-ask).
+    pub fn allow_remote(mut self) -> Builder {
+        self.0.remote = true;
+        self
+    }
+
+    /// Answers requests that name this host, without a port, in their header `Host`.
+    ///
+    /// ```
+    /// let server = runtime::debug::Server::builder().allow_host("app.internal").serve("127.0.0.1:0")?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn allow_host(mut self, host: impl Into<String>) -> Builder {
+        self.0.hosts.push(host.into());
+        self
+    }
+
+    /// Starts the server. See [`serve`](serve).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`serve`](serve).
+    ///
+    /// # Panics
+    ///
+    /// Where [`serve`](serve) panics.
+    ///
+    /// ```
+    /// use runtime::debug::Server;
+    /// let error = Server::builder().serve("0.0.0.0:0").unwrap_err();
+    /// assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+    /// ```
+    pub fn serve(self, address: impl ToSocketAddrs) -> io::Result<Server> {
+        self.0.serve(address, crate::metrics::current).map(Server)
+    }
+}
+
+/// A server of the debug page. The drop ends it, and breaks its connections.
+#[must_use = "the server ends when this is dropped"]
+pub struct Server(Serving);
+
+impl Server {
+    /// Returns a builder, for a server with other rules.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// Returns the address on which the page is served.
+    ///
+    /// ```
+    /// let server = runtime::debug::serve("127.0.0.1:0")?;
+    /// println!("http://{}/", server.local_addr());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn local_addr(&self) -> SocketAddr {
+        self.0.local_addr()
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// Serves the page on `address` until the returned [`Server`] is dropped. Port 0 takes any free port.
 ///

@@ -41,8 +41,8 @@ pub use crate::stacks::place::Place;
 /// With the feature `dump-stacks`, on Linux on x86-64 and 64-bit Arm, the stack of each closure that is
 /// parked or ready follows its line. A frame has two lines: the function, and the place in the source. The
 /// innermost frame comes first, and inlined functions have frames too. Frames of the runtime, and those of
-/// std around them, are left out. A function without debug information shows as its symbol or its address. The
-/// page about [dumps](../../runtime/docs/dumps/index.html) shows an example.
+/// std around them, are left out. A function without debug information shows as its symbol or its address.
+/// The page about [dumps](../../runtime/docs/dumps/index.html) shows an example.
 ///
 /// The green threads of all runtimes are listed; in a simulation, those of that simulation. They go on during
 /// the dump, so the lines show slightly different moments. If a green thread is woken while its stack is

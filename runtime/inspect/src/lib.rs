@@ -1,10 +1,9 @@
-//! What looks at green threads: dumps, metrics, hogs, traces and profiles. The crate `monochrome`
-//! re-exports what users see, and its pages say how to use it.
+//! What looks at green threads: dumps, metrics, hogs, traces, profiles and the debug page. The crate
+//! `monochrome` re-exports what users see, and its pages say how to use it.
 //!
 //! ```text
-//!   profile ──> dump ──> metrics ──> stacks    copies of stacks as addresses, addresses as frames with names
-//!                           └──────> host      what is asked of `monochrome`
-//!   trace                                      the flight recorder
+//!   debug ──> profile ──> dump ──> metrics ──> stacks    copies of stacks as addresses, frames with names
+//!     └──> trace                      └──────> host      what is asked of `monochrome`
 //! ```
 //!
 //! What the documentation hides here is for `monochrome` alone.
@@ -13,6 +12,9 @@
 // Each item of the documentation names the feature that it needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "debug")]
+#[doc(hidden)]
+pub mod debug;
 pub mod dump;
 #[cfg(feature = "dump-json")]
 mod fields;

@@ -101,9 +101,7 @@ fn dump(request: &Request) -> Answer {
 
 fn metrics(shared: &Shared) -> Answer {
     match shared.sched.upgrade() {
-        Some(sched) => {
-            Answer::of("text/plain; version=0.0.4", metrics::prometheus(&inspect::metrics::of(&sched)))
-        }
+        Some(sched) => Answer::of("text/plain; version=0.0.4", metrics::prometheus(&metrics::of(&sched))),
         None => Answer::text(503, "the runtime has ended\n".into()),
     }
 }
@@ -131,7 +129,7 @@ fn trace(request: &Request, client: &Client<'_>) -> Answer {
         Err(answer) => return answer,
     };
     let refused = |error| Answer::text(503, format!("no trace: {error}\n"));
-    let share = match inspect::trace::share() {
+    let share = match trace::share() {
         Ok(share) => share,
         Err(error) => return refused(error),
     };
@@ -150,7 +148,7 @@ fn trace(request: &Request, client: &Client<'_>) -> Answer {
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
 fn profile(request: &Request, client: &Client<'_>) -> Answer {
-    let answer: fn(inspect::profile::Profile) -> Answer = match request.parameter("format") {
+    let answer: fn(crate::profile::Profile) -> Answer = match request.parameter("format") {
         None | Some("pprof") => |profile| Answer::file("profile.pb", profile.to_pprof()),
         Some("folded") => |profile| Answer::of("text/plain; charset=utf-8", profile.folded()),
         Some(_) => return Answer::text(400, "format is pprof or folded\n".into()),
@@ -159,7 +157,7 @@ fn profile(request: &Request, client: &Client<'_>) -> Answer {
         Ok(time) => time,
         Err(answer) => return answer,
     };
-    match inspect::profile::record(time, |time| sched::at_rest(|| client.wait(time))) {
+    match crate::profile::record(time, |time| sched::at_rest(|| client.wait(time))) {
         Ok(profile) => answer(profile),
         Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Answer::text(409, format!("{error}\n")),
         Err(error) => Answer::text(503, format!("no profile: {error}\n")),

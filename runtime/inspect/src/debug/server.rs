@@ -23,50 +23,26 @@ use super::request::Refusal;
 /// How long the drop of a server tries to reach its thread.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a server may do; [`Server::builder`] makes it.
+/// What a server may do.
 #[derive(Clone, Debug, Default)]
-#[must_use = "`serve` starts the server"]
-pub struct Builder {
-    remote: bool,
-    hosts: Vec<String>,
+pub struct Rules {
+    /// Whether the server may bind to addresses that other machines can reach.
+    pub remote: bool,
+    /// The hosts that a request may name, beside `localhost` and IP addresses.
+    pub hosts: Vec<String>,
 }
 
-impl Builder {
-    /// Lets the server bind to addresses that other machines can reach. They can then read names of
-    /// functions, files and sockets of the program, and cost it time. There is no password. A page of another
-    /// site in a browser on one of them can start profiles and traces; see [who may ask](super#who-may-ask).
-    pub fn allow_remote(mut self) -> Builder {
-        self.remote = true;
-        self
-    }
-
-    /// Answers requests that name this host, without a port, in their header `Host`.
-    ///
-    /// ```
-    /// let server = runtime::debug::Server::builder().allow_host("app.internal").serve("127.0.0.1:0")?;
-    /// # std::io::Result::Ok(())
-    /// ```
-    pub fn allow_host(mut self, host: impl Into<String>) -> Builder {
-        self.hosts.push(host.into());
-        self
-    }
-
-    /// Starts the server. See [`serve`](super::serve).
+impl Rules {
+    /// Starts a server on `address`. `sched` returns the runtime that gives the metrics.
     ///
     /// # Errors
-    ///
-    /// Those of [`serve`](super::serve).
-    ///
-    /// # Panics
-    ///
-    /// Where [`serve`](super::serve) panics.
-    ///
-    /// ```
-    /// use runtime::debug::Server;
-    /// let error = Server::builder().serve("0.0.0.0:0").unwrap_err();
-    /// assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
-    /// ```
-    pub fn serve(self, address: impl ToSocketAddrs) -> io::Result<Server> {
+    /// Returns `InvalidInput` if `address` needs `remote`, and the system's error if the address cannot be
+    /// bound, or no thread can be started.
+    pub fn serve(
+        self,
+        address: impl ToSocketAddrs,
+        sched: impl FnOnce() -> Arc<Sched>,
+    ) -> io::Result<Server> {
         sched::fork::check()?;
         let addresses: Vec<SocketAddr> = address.to_socket_addrs()?.collect();
         if let Some(address) = addresses.iter().find(|address| !self.remote && !address.ip().is_loopback()) {
@@ -79,7 +55,7 @@ impl Builder {
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
             hosts: self.hosts,
-            sched: Arc::downgrade(&crate::metrics::current()),
+            sched: Arc::downgrade(&sched()),
             connections: Connections::default(),
         });
         let (accepts, its_shared) = (listener.try_clone()?, shared.clone());
@@ -100,7 +76,6 @@ pub(super) struct Shared {
 }
 
 /// A server of the debug page. The drop ends it, and breaks its connections.
-#[must_use = "the server ends when this is dropped"]
 pub struct Server {
     address: SocketAddr,
     listener: TcpListener,
@@ -114,18 +89,7 @@ impl UnwindSafe for Server {}
 impl RefUnwindSafe for Server {}
 
 impl Server {
-    /// Returns a builder, for a server with other rules.
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
     /// Returns the address on which the page is served.
-    ///
-    /// ```
-    /// let server = runtime::debug::serve("127.0.0.1:0")?;
-    /// println!("http://{}/", server.local_addr());
-    /// # std::io::Result::Ok(())
-    /// ```
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }

@@ -1,0 +1,10 @@
+//! The debug page: a page in the browser that shows the inside of the running program. The page of
+//! `runtime::debug` says what users see, and who may ask.
+
+mod answer;
+mod client;
+mod connections;
+mod request;
+mod server;
+
+pub use server::{Rules, Server};
