@@ -55,7 +55,7 @@ RUNTIME_THREAD_LOCALS=green example hello
 example timers 1000 --rounds 1
 [ "${1:-}" = --all ] || exit 0
 
-run -p monochrome-timers -p monochrome --lib
+run -p monochrome-timers -p monochrome -p monochrome-inspect --lib
 for program in thread channel sync time; do
     run -p tests --test "$program"
 done

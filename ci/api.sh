@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compares the public API of the runtime, with the features of its documentation, with the list in ci/api.txt, so that no change of it goes
-# unseen: that of monochrome, and of monochrome-sim below it. Also checks that tests/tests/runtimes/public_types.rs names each public type,
+# unseen: that of monochrome, and of monochrome-sim and monochrome-inspect below it. Also checks that tests/tests/runtimes/public_types.rs names each public type,
 # and builds the documentation as docs.rs does. Needs a nightly toolchain, and installs cargo-public-api. Usage: ci/api.sh [--renew]   (--renew writes the list anew)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,11 +16,21 @@ api() { # PACKAGE FEATURES
     cargo +nightly public-api -p "$1" --features "$2" --omit blanket-impls,auto-trait-impls,auto-derived-impls --color never 2>"$list.log" ||
         { cat "$list.log" >&2; exit 1; }
 }
-# `runtime::sim` re-exports monochrome-sim: its items stand below `pub mod runtime::sim`, by the paths that programs use. The list of
-# monochrome has them by the modules in which they are defined.
-sim_paths='s/(^|[^:A-Za-z0-9_])sim(::|$)/\1runtime::sim\2/g; s/runtime::sim::(faults|report|strategy)::/runtime::sim::/g'
-api monochrome-sim simulate | sed -E "$sim_paths" | sed 1d >"$list.sim"
-api monochrome "$features" | sed -E "$sim_paths; /^pub use runtime::sim::/d" | sed "/^pub mod runtime::sim$/r $list.sim" >"$list"
+# `runtime` re-exports what these crates have: their items stand below its modules, by the paths that programs use. The list of monochrome
+# has them by the modules in which they are defined.
+paths='s/(^|[^:A-Za-z0-9_])sim(::|$)/\1runtime::sim\2/g; s/runtime::sim::(faults|report|strategy)::/runtime::sim::/g'
+inspected='dump|metrics|profile|trace'
+paths+="; s/(^|[^:A-Za-z0-9_])monochrome_inspect::($inspected)/\\1runtime::\\2/g"
+paths+='; s/runtime::(dump::(snapshot|deadlock)|stacks::(frame|place)|metrics::hogs|trace::event)::/\1::/g'
+api monochrome-sim simulate | sed -E "$paths" | sed 1d >"$list.sim"
+api monochrome-inspect dump-stacks,dump-json,dump-pprof,perfetto,debug | sed -E "$paths" >"$list.inspect"
+api monochrome "$features" | sed -E "$paths; /^pub use runtime::(sim|$inspected)::/d" >"$list"
+sed -i "/^pub mod runtime::sim$/r $list.sim" "$list"
+for module in ${inspected//|/ }; do
+    # The lines between `pub mod` of this module and that of the next.
+    sed -n "/^pub mod runtime::$module$/,/^pub mod /{/^pub mod /!p}" "$list.inspect" >"$list.$module"
+    sed -i "/^pub mod runtime::$module$/r $list.$module" "$list"
+done
 [ "$(wc -l <"$list")" -gt 1000 ] || { echo "ci/api.sh: cargo-public-api has found almost nothing" >&2; exit 1; }
 
 if [ "${1:-}" = --renew ]; then
@@ -44,4 +54,4 @@ if comm -23 "$list.types" "$list.named" | grep .; then
 fi
 echo "ci/api.sh: $(wc -l <"$list") lines of API, $(wc -l <"$list.types") types"
 
-RUSTDOCFLAGS="--cfg docsrs -D warnings" cargo +nightly doc --quiet -p monochrome -p monochrome-sim --no-deps --features "$features"
+RUSTDOCFLAGS="--cfg docsrs -D warnings" cargo +nightly doc --quiet -p monochrome -p monochrome-inspect -p monochrome-sim --no-deps --features "$features"

@@ -85,9 +85,9 @@ members=(-p monochrome-netpoll -p monochrome-sched -p monochrome-sysmon)
 # The pollers of these kinds are others, so the tests of netpoll with sockets belong to them.
 [ ${#target[@]} != 0 ] || run -p monochrome-netpoll --tests
 if [ "$all" = --all ]; then
-    run "${members[@]}" -p monochrome-timers -p monochrome --lib
+    run "${members[@]}" -p monochrome-timers -p monochrome -p monochrome-inspect --lib
     run -p tests --no-fail-fast
-    names_left_out "${members[@]}" -p monochrome-timers -p monochrome --lib
+    names_left_out "${members[@]}" -p monochrome-timers -p monochrome -p monochrome-inspect --lib
     names_left_out -p tests
     [ ${#target[@]} = 0 ] || refuses_interpose
     [ $kind != i686 ] || runs_examples

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use inspect::host::Host;
-use inspect::metrics::hogs::LastStacks;
+use inspect::metrics::LastStacks;
 use sched::Sched;
 
 use crate::sync::Semaphore;

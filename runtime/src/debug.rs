@@ -68,15 +68,15 @@ impl Builder {
         self
     }
 
-    /// Starts the server. See [`serve`](serve).
+    /// Starts the server. See [`serve`].
     ///
     /// # Errors
     ///
-    /// Those of [`serve`](serve).
+    /// Those of [`serve`].
     ///
     /// # Panics
     ///
-    /// Where [`serve`](serve) panics.
+    /// Where [`serve`] panics.
     ///
     /// ```
     /// use runtime::debug::Server;

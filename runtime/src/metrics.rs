@@ -91,7 +91,7 @@ pub fn by_place() -> Vec<AtPlace> {
 /// });
 /// ```
 pub fn hogs() -> Vec<HogPlace> {
-    inspected::hogs::by_place(&current())
+    inspected::hogs_of(&current())
 }
 
 /// Returns the number of green threads of the caller's runtime that have not ended: Go's `NumGoroutine`.

@@ -27,7 +27,7 @@ use sched::sync::Mutex;
 
 use crate::spawn::{Entry, start};
 use crate::thread::JoinHandle;
-use inspect::metrics::hogs::Reader;
+use inspect::metrics::Reader;
 use trace::Trace;
 
 pub use crate::handles::Handle;

@@ -15,13 +15,14 @@ mod tree;
 #[cfg(unix)]
 #[doc(hidden)]
 pub mod trigger;
-#[doc(hidden)]
-pub mod watch;
+mod watch;
 
 use std::io::{self, Write};
 
 pub use deadlock::{Deadlock, DeadlockKind, DeadlockMember};
 pub use snapshot::{GreenThread, Object, Reason, Snapshot, State, Wait};
+#[doc(hidden)]
+pub use watch::find_deadlocks;
 pub use watch::on_deadlock;
 
 pub use crate::stacks::frame::Frame;

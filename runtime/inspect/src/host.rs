@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use sched::Sched;
 
-use crate::metrics::hogs::LastStacks;
+use crate::metrics::LastStacks;
 
 /// Functions of `monochrome`.
 #[derive(Debug)]

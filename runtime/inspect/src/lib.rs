@@ -9,6 +9,7 @@
 //! What the documentation hides here is for `monochrome` alone.
 
 #![deny(unsafe_code)]
+#![warn(missing_debug_implementations)]
 // Each item of the documentation names the feature that it needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -28,6 +29,8 @@ pub mod metrics;
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
 pub mod profile;
-#[doc(hidden)]
-pub mod stacks;
+mod stacks;
 pub mod trace;
+
+#[doc(hidden)]
+pub use stacks::walk::take_of_spawner;

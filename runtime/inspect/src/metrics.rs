@@ -1,11 +1,12 @@
 //! Counters and gauges of the scheduler, and green threads that kept their P too long.
 
-#[doc(hidden)]
-pub mod hogs;
+pub(crate) mod hogs;
 mod prometheus;
 
 use std::sync::Arc;
 
+#[doc(hidden)]
+pub use hogs::{Calls, LastStacks, Reader, hogs_of, start_reader};
 pub use hogs::{Hog, HogPlace, LateWake};
 pub use prometheus::prometheus;
 use sched::Sched;

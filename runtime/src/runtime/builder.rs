@@ -13,10 +13,10 @@ use sched::{Around, Config, MAX_PROCS, Monitor, Sched, SpawnStacks, starting};
 use super::{Runtime, environment, processors, trace};
 use crate::bounded;
 use crate::default::{self, DefaultRuntime, StartAtFirstUse};
+use inspect::dump;
 #[cfg(unix)]
 use inspect::dump::trigger;
-use inspect::dump::watch;
-use inspect::metrics::hogs::{self, Calls, Hog, LateWake};
+use inspect::metrics::{Calls, Hog, LateWake, start_reader};
 use inspect::trace::trigger::{self as traces, Triggers};
 
 /// The default size of a green thread's stack, in bytes of address space. Memory is used page by page.
@@ -668,12 +668,12 @@ impl Builder {
         if track_locks {
             sched::locks::track();
         }
-        find_deadlocks.map_or(Ok(()), watch::find_deadlocks)?;
+        find_deadlocks.map_or(Ok(()), dump::find_deadlocks)?;
         if let Some(path) = trace_to {
             traces::write_to(&path, trace_on.unwrap_or_default())?;
         }
         let thread_name = config.thread_name.clone();
-        sched::set_report(inspect::dump::report);
+        sched::set_report(dump::report);
         // From here on, an error drops `runtime`, which ends what was started.
         let runtime = Runtime {
             sched: Sched::new(config)?,
@@ -686,7 +686,7 @@ impl Builder {
             *runtime.monitor.lock() = Some(start_sysmon(&runtime.sched, &thread_name).map_err(no_thread)?);
         }
         if needs_reader {
-            *runtime.hogs.lock() = Some(hogs::start(&runtime.sched, calls).map_err(no_thread)?);
+            *runtime.hogs.lock() = Some(start_reader(&runtime.sched, calls).map_err(no_thread)?);
         }
         if let Some(wanted) = trace {
             *runtime.trace.lock() = Some(trace::start(&runtime.sched, wanted).map_err(no_thread)?);
@@ -791,7 +791,7 @@ impl Builder {
                 || environment::switch("RUNTIME_AWAIT_STACKS"),
                 || false,
             )?
-            .then(inspect::stacks::walk::take_of_spawner)
+            .then(inspect::take_of_spawner)
             .flatten(),
             strict: migration == Migration::BeforeStart,
             own_locals: thread_locals == ThreadLocals::OfGreenThread,
@@ -843,7 +843,7 @@ fn start_default(builder: Builder) -> io::Result<bool> {
 /// taken.
 fn spawn_stacks(every: usize) -> Option<SpawnStacks> {
     let every = NonZeroU32::new(u32::try_from(every).ok()?)?;
-    inspect::stacks::walk::take_of_spawner().map(|take| SpawnStacks { every, take })
+    inspect::take_of_spawner().map(|take| SpawnStacks { every, take })
 }
 
 /// Returns the setting of the program if there is one, else that of the environment, else the default.

@@ -134,7 +134,7 @@ impl Handle {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn hogs(&self) -> Vec<HogPlace> {
-        inspect::metrics::hogs::by_place(self.sched())
+        inspect::metrics::hogs_of(self.sched())
     }
 
     /// Returns what the green threads of this runtime do, by the place at which they were spawned: see

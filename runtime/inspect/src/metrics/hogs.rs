@@ -61,7 +61,9 @@ type Call<R> = Arc<dyn Fn(&R) + Send + Sync>;
 /// Functions of the user.
 #[derive(Clone, Default)]
 pub struct Calls {
+    /// Is called for each hog.
     pub hog: Option<Call<Hog>>,
+    /// Is called for each late wake-up.
     pub late: Option<Call<LateWake>>,
 }
 
@@ -100,7 +102,7 @@ pub struct Reader {
 }
 
 /// Starts the thread.
-pub fn start(sched: &Arc<Sched>, calls: Calls) -> io::Result<Reader> {
+pub fn start_reader(sched: &Arc<Sched>, calls: Calls) -> io::Result<Reader> {
     let (hogs, name) = (sched.hogs().clone(), format!("{}-hogs", sched.config().thread_name));
     let weak = Arc::downgrade(sched);
     let reads = {
@@ -187,11 +189,11 @@ pub struct HogPlace {
 
 /// Returns the hogs of all runtimes, those of one runtime after those of the other.
 pub(crate) fn of_all() -> Vec<HogPlace> {
-    Sched::all().iter().flat_map(|sched| by_place(sched)).collect()
+    Sched::all().iter().flat_map(|sched| hogs_of(sched)).collect()
 }
 
 /// Returns the hogs of a runtime by spawn place, the most frequent first.
-pub fn by_place(sched: &Sched) -> Vec<HogPlace> {
+pub fn hogs_of(sched: &Sched) -> Vec<HogPlace> {
     let stacks = host::last_stacks(sched).map(|stacks| stacks.0.lock().clone()).unwrap_or_default();
     let hogs = sched.rescues_by_place().into_iter().map(|at| {
         let name = at.place.map(|place| format!("{}:{}", place.file(), place.line())).unwrap_or_default();

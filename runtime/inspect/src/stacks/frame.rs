@@ -16,7 +16,7 @@ pub struct Frame {
 /// The crates of the runtime, and the crates that it uses between a user's call and the switch.
 const OURS: [&str; 9] = [
     "runtime",
-    "inspect",
+    "monochrome_inspect",
     "sched",
     "timers",
     "netpoll",
@@ -50,7 +50,7 @@ const ROOTS: [&str; 6] =
 /// Returns `frames`, innermost first, without those of the runtime, and without those of std that the runtime
 /// calls or that call the runtime. The first frame left is the user's. If no frame is the user's, returns the
 /// function of this crate that was spawned.
-pub fn without_ours(frames: Vec<Frame>) -> Vec<Frame> {
+pub(crate) fn without_ours(frames: Vec<Frame>) -> Vec<Frame> {
     let is_users = |frame: &Frame| Owner::of(frame) == Owner::User;
     let Some(first) = frames.iter().position(is_users) else { return spawned(frames) };
     let last = frames.iter().rposition(is_users).unwrap_or(first);

@@ -5,7 +5,7 @@ use sched::StackCopy;
 use super::frame::Frame;
 
 /// There is none here.
-pub enum Stacks {}
+pub(crate) enum Stacks {}
 
 /// Takes the stacks of spawners: not here.
 pub fn take_of_spawner() -> Option<fn() -> Box<[usize]>> {
@@ -13,19 +13,19 @@ pub fn take_of_spawner() -> Option<fn() -> Box<[usize]>> {
 }
 
 impl Stacks {
-    pub fn of_now(kept: &mut Option<Stacks>) -> Option<&mut Stacks> {
+    pub(crate) fn of_now(kept: &mut Option<Stacks>) -> Option<&mut Stacks> {
         kept.as_mut()
     }
 
-    pub fn addresses(&mut self, _copy: &StackCopy) -> Box<[usize]> {
+    pub(crate) fn addresses(&mut self, _copy: &StackCopy) -> Box<[usize]> {
         match *self {}
     }
 
-    pub fn addresses_of(&mut self, _copy: &StackCopy, _interrupted: bool) -> Box<[usize]> {
+    pub(crate) fn addresses_of(&mut self, _copy: &StackCopy, _interrupted: bool) -> Box<[usize]> {
         match *self {}
     }
 
-    pub fn frames(&mut self, _addresses: &[usize]) -> Vec<Frame> {
+    pub(crate) fn frames(&mut self, _addresses: &[usize]) -> Vec<Frame> {
         match *self {}
     }
 }

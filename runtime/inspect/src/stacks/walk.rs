@@ -30,7 +30,7 @@ const MOST_FRAMES: usize = 256;
 const MOST_FRAMES_OF_SPAWNER: usize = 48;
 
 /// Finds the return addresses in copies of stacks, and the frames at these addresses.
-pub struct Stacks {
+pub(crate) struct Stacks {
     framehop: Framehop<Vec<u8>>,
     cache: Cache,
     functions: Functions,
@@ -42,7 +42,7 @@ pub struct Stacks {
 impl Stacks {
     /// Returns `kept`, from an earlier dump, unless libraries were loaded or unloaded since then; else makes
     /// it anew. Returns `None` if the process is at the limit of its memory.
-    pub fn of_now(kept: &mut Option<Stacks>) -> Option<&mut Stacks> {
+    pub(crate) fn of_now(kept: &mut Option<Stacks>) -> Option<&mut Stacks> {
         if (kept.take_if(|kept| kept.loads != loads()).is_some() || kept.is_none()) && has_memory() {
             *kept = Some(Stacks::new());
         }
@@ -59,7 +59,7 @@ impl Stacks {
     }
 
     /// Returns the address at which the green thread goes on, and the return addresses of its callers.
-    pub fn addresses(&mut self, copy: &StackCopy) -> Box<[usize]> {
+    pub(crate) fn addresses(&mut self, copy: &StackCopy) -> Box<[usize]> {
         // On Arm the first is the link register. A suspended function has saved it: its value does not matter
         // then.
         let mut registers = Registers::new(copy.link as u64, copy.sp as u64, copy.fp as u64);
@@ -85,7 +85,7 @@ impl Stacks {
 
     /// As [`addresses`](Self::addresses), for a thread that the signal of a look or of a profile may have
     /// interrupted.
-    pub fn addresses_of(&mut self, copy: &StackCopy, interrupted: bool) -> Box<[usize]> {
+    pub(crate) fn addresses_of(&mut self, copy: &StackCopy, interrupted: bool) -> Box<[usize]> {
         let mut addresses = self.addresses(copy);
         // The first is the interrupted instruction. `frames` looks before each address, where a call is, or a
         // system call.
@@ -97,7 +97,7 @@ impl Stacks {
 
     /// Returns the frames at `addresses`, of which all but the first are return addresses. Inlined calls have
     /// frames of their own.
-    pub fn frames(&mut self, addresses: &[usize]) -> Vec<Frame> {
+    pub(crate) fn frames(&mut self, addresses: &[usize]) -> Vec<Frame> {
         let known = &mut self.known;
         addresses
             .iter()

@@ -125,7 +125,7 @@ fn pull(trigger: Trigger) {
     CHANGED.notify_all();
 }
 
-/// Waits until the traces of earlier triggers are written, for [`BOUND`] at most. The process may end next.
+/// Waits until the traces of earlier triggers are written, for `BOUND` at most. The process may end next.
 /// The wait holds no P. A simulation does not wait: the writer is outside of it.
 pub fn wait_until_written() {
     if sched::simulation::is_here() {
@@ -138,6 +138,7 @@ pub fn wait_until_written() {
 }
 
 /// Its drop does what [`wait_until_written`] does, also while a panic unwinds.
+#[derive(Debug)]
 pub struct WaitsUntilWritten;
 
 impl Drop for WaitsUntilWritten {
