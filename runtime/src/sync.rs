@@ -49,7 +49,7 @@ pub use lock_async::{
     LockAsync, LockFuture, RawLockAsync, ReadFuture, RwLockAsync, UpgradableReadFuture, WriteFuture,
 };
 pub use mutex::{ArcMutexGuard, MappedMutexGuard, Mutex, MutexGuard, RawMutex};
-pub use notify::{Notified, Notify};
+pub use notify::{Notified, Notify, OwnedNotified};
 pub use once::{Once, OnceState};
 pub use once_cell::{OnceCell, SetError};
 pub use once_lock::OnceLock;

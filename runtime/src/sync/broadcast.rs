@@ -43,6 +43,7 @@
 mod receiver;
 mod ring;
 mod sender;
+mod weak_sender;
 
 pub mod error;
 
@@ -54,6 +55,7 @@ use ring::Ring;
 
 pub use receiver::Receiver;
 pub use sender::Sender;
+pub use weak_sender::WeakSender;
 
 /// Returns a channel that keeps `capacity` values for receivers that are behind.
 ///
@@ -78,6 +80,8 @@ type Shared<T> = Arc<Lock<BroadcastState<T>>>;
 struct BroadcastState<T> {
     ring: Ring<Arc<T>>,
     senders: usize,
+    /// The number of handles that do not keep the channel open for values.
+    weak_senders: usize,
     receivers: usize,
     /// Receivers that wait for a value.
     values: Queue<()>,

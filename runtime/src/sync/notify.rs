@@ -1,20 +1,21 @@
 //! `Notify`: wakes one waiter or all, parked or awaiting. The API is that of tokio.
 
-#![allow(unsafe_code)]
+mod notified;
 
 use std::fmt;
-use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
 
 use sched::Cancel;
-use sched::budget;
 use sched::park::{Waiting, unwind_if_cancelled};
-use sched::queue::{Guard, Lock, PassOn, Queue, WaitFuture, Wakes, wait};
+use sched::queue::{Guard, Lock, Queue, Wakes, wait};
+
+pub use notified::{Notified, OwnedNotified};
 
 /// A notification that wakes one waiter or all. A notification for one is kept if no thread waits.
 ///
 /// It has the API of `tokio::sync::Notify`. [`notify_one`](Self::notify_one) wakes one waiter. If none waits,
 /// the notification is kept for the next to come; one is kept, however often it is called.
+/// [`notify_last`](Self::notify_last) is the same for the waiter that came last.
 /// [`notify_waiters`](Self::notify_waiters) wakes all waiters and keeps nothing. [`notified`](Self::notified)
 /// parks its caller; [`notified_async`](Self::notified_async) is awaited.
 ///
@@ -48,33 +49,36 @@ struct NotifyState {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Notification {
     Nothing,
-    /// By `notify_one`. It is passed on if its waiter does not take it.
-    Single,
+    /// By `notify_one` or `notify_last`. It is passed on if its waiter does not take it.
+    Single(Whom),
     ForAll,
+}
+
+/// Which of the waiters gets a notification for one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whom {
+    /// The waiter that has waited longest.
+    First,
+    /// The waiter that came last.
+    Last,
 }
 
 fn queue(state: &mut NotifyState) -> &mut Queue<Notification> {
     &mut state.queue
 }
 
-fn notify_one(mut state: Guard<'_, NotifyState>) {
-    let wake = state.queue.wake_first(|told| *told = Notification::Single);
+/// Notifies one waiter, or keeps the notification.
+fn notify(mut state: Guard<'_, NotifyState>, whom: Whom) {
+    let grant = |told: &mut Notification| *told = Notification::Single(whom);
+    let wake = match whom {
+        Whom::First => state.queue.wake_first(grant),
+        Whom::Last => state.queue.wake_last(grant),
+    };
     if wake.is_none() {
         state.kept = true;
     }
     drop(state);
     drop(wake);
-}
-
-/// Passes on the notification of a future that was dropped, if it was meant for one waiter.
-struct PassToNext;
-
-impl PassOn<NotifyState, Notification> for PassToNext {
-    fn regrant(&mut self, state: Guard<'_, NotifyState>, told: Notification) {
-        if told == Notification::Single {
-            notify_one(state);
-        }
-    }
 }
 
 impl Notify {
@@ -142,13 +146,21 @@ impl Notify {
     /// runtime::block_on(notified);
     /// ```
     pub fn notified_async(&self) -> Notified<'_> {
-        let rounds = self.state.lock().rounds;
-        Notified {
-            notify: self,
-            rounds,
-            is_over: false,
-            waits: WaitFuture::new(&self.state, queue, PassToNext),
-        }
+        Notified::new(self)
+    }
+
+    /// Returns a future that waits for a notification, as [`notified_async`](Self::notified_async) does, and
+    /// keeps its `Notify` alive. So a task that outlives the caller can await the future.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// let notify = Arc::new(runtime::sync::Notify::new());
+    /// let waits = runtime::spawn(notify.clone().notified_owned());
+    /// notify.notify_one();
+    /// waits.join().unwrap();
+    /// ```
+    pub fn notified_owned(self: Arc<Self>) -> OwnedNotified {
+        OwnedNotified::new(self)
     }
 
     /// Notifies the waiter that has waited longest, or keeps the notification for the next one to come.
@@ -163,7 +175,25 @@ impl Notify {
     /// ```
     pub fn notify_one(&self) {
         crate::point_in_drop();
-        notify_one(self.state.lock());
+        notify(self.state.lock(), Whom::First);
+    }
+
+    /// Notifies the waiter that came last, or keeps the notification for the next one to come.
+    ///
+    /// A pool of workers that wait in this way wakes the one that was busy most recently, so the others stay
+    /// idle.
+    ///
+    /// ```
+    /// use std::pin::pin;
+    /// let notify = runtime::sync::Notify::new();
+    /// let (mut first, mut second) = (pin!(notify.notified_async()), pin!(notify.notified_async()));
+    /// assert!(!first.as_mut().enable() && !second.as_mut().enable());
+    /// notify.notify_last();
+    /// runtime::block_on(async { second.await });
+    /// ```
+    pub fn notify_last(&self) {
+        crate::point_in_drop();
+        notify(self.state.lock(), Whom::Last);
     }
 
     /// Notifies all that wait now. Keeps nothing.
@@ -196,73 +226,5 @@ impl Default for Notify {
 impl fmt::Debug for Notify {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Notify").finish_non_exhaustive()
-    }
-}
-
-/// The future that [`Notify::notified_async`] returns.
-#[must_use = "futures do nothing unless polled"]
-pub struct Notified<'n> {
-    notify: &'n Notify,
-    /// The value of `rounds` when the future was made.
-    rounds: usize,
-    is_over: bool,
-    /// Pinned with the future.
-    waits: WaitFuture<'n, NotifyState, Notification, PassToNext>,
-}
-
-impl Notified<'_> {
-    /// Enters the queue now, without a poll. Returns `true` if a notification has come already; the next poll
-    /// is then ready.
-    ///
-    /// ```
-    /// use std::pin::pin;
-    ///
-    /// let notify = runtime::sync::Notify::new();
-    /// let mut first = pin!(notify.notified_async());
-    /// assert!(!first.as_mut().enable());
-    /// notify.notify_one();
-    /// // The notification goes to the future in the queue.
-    /// assert!(!pin!(notify.notified_async()).enable());
-    /// runtime::block_on(async { first.await });
-    /// ```
-    pub fn enable(self: Pin<&mut Self>) -> bool {
-        self.look(&mut Context::from_waker(Waker::noop())).is_ready()
-    }
-
-    fn look(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        // SAFETY: no field is moved out of the future, and `waits` is used pinned only.
-        let this = unsafe { self.get_unchecked_mut() };
-        if this.is_over {
-            return Poll::Ready(());
-        }
-        // SAFETY: `waits` is pinned because this future is.
-        let mut waits = unsafe { Pin::new_unchecked(&mut this.waits) };
-        if waits.is_waiting() {
-            let told = waits.as_mut().poll_granted(cx);
-            this.is_over = told.is_ready();
-            return told.map(drop);
-        }
-        let waker = cx.waker().clone();
-        let mut state = this.notify.state.lock();
-        if state.rounds != this.rounds || std::mem::take(&mut state.kept) {
-            this.is_over = true;
-            return Poll::Ready(());
-        }
-        waits.enter(state, waker, Notification::Nothing);
-        Poll::Pending
-    }
-}
-
-impl Future for Notified<'_> {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        budget::poll(cx, |cx| self.look(cx))
-    }
-}
-
-impl fmt::Debug for Notified<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Notified").finish_non_exhaustive()
     }
 }

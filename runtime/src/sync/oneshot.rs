@@ -60,6 +60,8 @@ struct OneshotState {
     stage: Stage,
     /// The receiver was closed or dropped.
     closed: bool,
+    /// A receive has returned the value, or the error that none comes.
+    terminated: bool,
     receivers: Queue<()>,
     senders: Queue<()>,
 }
@@ -76,7 +78,8 @@ enum Stage {
 
 impl OneshotState {
     fn new() -> OneshotState {
-        OneshotState { stage: Stage::Open, closed: false, receivers: Queue::new(), senders: Queue::new() }
+        let (receivers, senders) = (Queue::new(), Queue::new());
+        OneshotState { stage: Stage::Open, closed: false, terminated: false, receivers, senders }
     }
 }
 
@@ -96,15 +99,16 @@ impl<T> Shared<T> {
     /// Takes the value. Returns an error if it never comes, and `None` if it may still come. *Runs on: the
     /// holder of the lock of `state`.*
     fn take(&self, state: &mut OneshotState) -> Option<Result<T, RecvError>> {
-        match state.stage {
-            Stage::Open if state.closed => Some(Err(RecvError(()))),
-            Stage::Open => None,
+        let value = match state.stage {
+            Stage::Open if !state.closed => return None,
             Stage::Sent => {
                 state.stage = Stage::Over;
-                Some(self.value.lock().take().ok_or(RecvError(())))
+                self.value.lock().take()
             }
-            Stage::Over => Some(Err(RecvError(()))),
-        }
+            Stage::Open | Stage::Over => None,
+        };
+        state.terminated = true;
+        Some(value.ok_or(RecvError(())))
     }
 
     fn close(&self) {
@@ -317,6 +321,42 @@ impl<T> Receiver<T> {
             None => Err(TryRecvError::Empty),
             Some(received) => received.map_err(|_| TryRecvError::Closed),
         }
+    }
+
+    /// Returns `true` if no value waits to be received: it was not sent, or it was received. Never waits.
+    ///
+    /// A value may come after this call has returned `true`, unless the sender is gone or the receiver is
+    /// closed.
+    ///
+    /// ```
+    /// let (sender, receiver) = runtime::sync::oneshot::channel();
+    /// assert!(receiver.is_empty());
+    /// sender.send(1).unwrap();
+    /// assert!(!receiver.is_empty());
+    /// assert_eq!(receiver.recv(), Ok(1));
+    /// assert!(receiver.is_empty());
+    /// ```
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.shared.state.lock().stage != Stage::Sent
+    }
+
+    /// Returns `true` if a receive of this receiver has returned the value, or an error because no value
+    /// comes. A further receive returns an error at once. Never waits.
+    ///
+    /// The end of the sender and [`close`](Self::close) alone do not change it. It lets a `select!` in a loop
+    /// leave out a receiver that has nothing more to give.
+    ///
+    /// ```
+    /// let (sender, receiver) = runtime::sync::oneshot::channel::<i32>();
+    /// drop(sender);
+    /// assert!(!receiver.is_terminated());
+    /// assert!(receiver.recv().is_err());
+    /// assert!(receiver.is_terminated());
+    /// ```
+    #[must_use]
+    pub fn is_terminated(&self) -> bool {
+        self.shared.state.lock().terminated
     }
 
     /// Closes the receiver: a later send fails. A value that was sent before can still be received.

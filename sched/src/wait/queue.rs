@@ -274,6 +274,11 @@ impl<T> Queue<T> {
         Some(Waiter { node: self.head?, queue: self })
     }
 
+    /// Returns the waiter that came last.
+    pub fn last(&mut self) -> Option<Waiter<'_, T>> {
+        Some(Waiter { node: self.tail?, queue: self })
+    }
+
     /// Returns the waiter that has waited longest among those with a payload that `wanted` accepts.
     pub fn find(&mut self, mut wanted: impl FnMut(&T) -> bool) -> Option<Waiter<'_, T>> {
         let mut next = self.head;
@@ -310,6 +315,17 @@ impl<T> Queue<T> {
     #[inline]
     pub fn wake_first(&mut self, mut grant: impl FnMut(&mut T)) -> Option<Wake> {
         while let Some(mut waiter) = self.first() {
+            grant(waiter.payload());
+            if let Ok(wake) = waiter.wake() {
+                return Some(wake);
+            }
+        }
+        None
+    }
+
+    /// Wakes the last waiter with an open wait, as [`wake_first`](Queue::wake_first) wakes the first.
+    pub fn wake_last(&mut self, mut grant: impl FnMut(&mut T)) -> Option<Wake> {
+        while let Some(mut waiter) = self.last() {
             grant(waiter.payload());
             if let Ok(wake) = waiter.wake() {
                 return Some(wake);

@@ -86,6 +86,17 @@ impl<T> Receiver<T> {
         self.shared.lock().senders
     }
 
+    /// Returns the number of [weak senders](super::WeakSender).
+    ///
+    /// ```
+    /// let (sender, receiver) = runtime::sync::broadcast::channel::<i32>(8);
+    /// let _weak = sender.downgrade();
+    /// assert_eq!(receiver.sender_weak_count(), 1);
+    /// ```
+    pub fn sender_weak_count(&self) -> usize {
+        self.shared.lock().weak_senders
+    }
+
     /// Returns a new receiver of the same channel. It gets the values that are sent from now on, and none of
     /// those that wait for this receiver.
     ///
@@ -226,12 +237,13 @@ impl<T> Drop for Receiver<T> {
         let end = state.ring.next();
         let wakes = (state.receivers == 0).then(|| all(&mut state.closings));
         drop(state);
-        drop(wakes);
         // The values before `end` count this receiver. Each of them is dropped outside of the lock.
         while self.next < end {
             let unreceived = self.shared.lock().ring.receive(&mut self.next);
             drop(unreceived);
         }
+        // The last step: a waker that looks at the channel finds it empty.
+        drop(wakes);
     }
 }
 

@@ -8,7 +8,7 @@ use sched::queue::{Lock, Queue};
 
 use super::error::SendError;
 use super::ring::Ring;
-use super::{BroadcastState, Receiver, Shared, closings};
+use super::{BroadcastState, Receiver, Shared, WeakSender, closings};
 use crate::sync::wait::{all, wait_for, wait_for_async};
 
 /// The sending side of a [`channel`](super::channel). Clones send to the same receivers.
@@ -21,7 +21,7 @@ use crate::sync::wait::{all, wait_for, wait_for_async};
 /// runtime::spawn(move || other.send(1));
 /// assert_eq!(receiver.recv(), Ok(1));
 /// ```
-pub struct Sender<T>(Shared<T>);
+pub struct Sender<T>(pub(super) Shared<T>);
 
 impl<T> Sender<T> {
     /// Returns a channel that keeps `capacity` values, without receivers.
@@ -38,8 +38,8 @@ impl<T> Sender<T> {
     pub fn new(capacity: usize) -> Sender<T> {
         assert!(capacity > 0, "broadcast channel capacity cannot be zero");
         let ring = Ring::new(capacity);
-        let state =
-            BroadcastState { ring, senders: 1, receivers: 0, values: Queue::new(), closings: Queue::new() };
+        let (values, closings) = (Queue::new(), Queue::new());
+        let state = BroadcastState { ring, senders: 1, weak_senders: 0, receivers: 0, values, closings };
         Sender(Arc::new(Lock::new(state)))
     }
 
@@ -127,6 +127,34 @@ impl<T> Sender<T> {
     /// ```
     pub fn strong_count(&self) -> usize {
         self.0.lock().senders
+    }
+
+    /// Returns the number of [weak senders](WeakSender).
+    ///
+    /// ```
+    /// let (sender, _receiver) = runtime::sync::broadcast::channel::<i32>(8);
+    /// let _weak = sender.downgrade();
+    /// assert_eq!((sender.strong_count(), sender.weak_count()), (1, 1));
+    /// ```
+    pub fn weak_count(&self) -> usize {
+        self.0.lock().weak_senders
+    }
+
+    /// Returns a handle that does not keep the channel open: once all senders are gone, receivers get an
+    /// error, however many weak senders there are. Never waits.
+    ///
+    /// ```
+    /// let (sender, mut receiver) = runtime::sync::broadcast::channel(8);
+    /// let weak = sender.downgrade();
+    /// weak.upgrade().unwrap().send(1).unwrap();
+    /// drop(sender);
+    /// assert!(weak.upgrade().is_none());
+    /// assert_eq!(receiver.recv(), Ok(1));
+    /// assert!(receiver.recv().is_err());
+    /// ```
+    #[must_use = "dropping a weak sender has no effect"]
+    pub fn downgrade(&self) -> WeakSender<T> {
+        WeakSender::new(&self.0)
     }
 
     /// Waits until there is no receiver.

@@ -17,12 +17,13 @@ use super::Semaphore;
 #[must_use]
 pub struct SemaphorePermit<'a> {
     semaphore: &'a Semaphore,
-    permits: u32,
+    /// Merged permits may be more than one call can take.
+    permits: usize,
 }
 
 impl<'a> SemaphorePermit<'a> {
     pub(super) fn new(semaphore: &'a Semaphore, permits: u32) -> Self {
-        SemaphorePermit { semaphore, permits }
+        SemaphorePermit { semaphore, permits: permits as usize }
     }
 
     /// Drops this value without releasing the permits: they are gone for good.
@@ -66,9 +67,18 @@ impl<'a> SemaphorePermit<'a> {
     /// assert!(permit.split(2).is_none());
     /// ```
     pub fn split(&mut self, n: usize) -> Option<Self> {
-        let n = u32::try_from(n).ok().filter(|&n| n <= self.permits)?;
-        self.permits -= n;
+        self.permits = self.permits.checked_sub(n)?;
         Some(SemaphorePermit { semaphore: self.semaphore, permits: n })
+    }
+
+    /// Returns the semaphore of these permits.
+    ///
+    /// ```
+    /// let semaphore = runtime::sync::Semaphore::new(1);
+    /// assert_eq!(semaphore.acquire().unwrap().semaphore().available_permits(), 0);
+    /// ```
+    pub fn semaphore(&self) -> &'a Semaphore {
+        self.semaphore
     }
 
     /// Returns the number of these permits.
@@ -77,13 +87,13 @@ impl<'a> SemaphorePermit<'a> {
     /// assert_eq!(runtime::sync::Semaphore::new(1).acquire().unwrap().num_permits(), 1);
     /// ```
     pub fn num_permits(&self) -> usize {
-        self.permits as usize
+        self.permits
     }
 }
 
 impl Drop for SemaphorePermit<'_> {
     fn drop(&mut self) {
-        self.semaphore.add_permits(self.permits as usize);
+        self.semaphore.add_permits(self.permits);
     }
 }
 
@@ -104,12 +114,13 @@ impl fmt::Debug for SemaphorePermit<'_> {
 #[must_use]
 pub struct OwnedSemaphorePermit {
     semaphore: Arc<Semaphore>,
-    permits: u32,
+    /// Merged permits may be more than one call can take.
+    permits: usize,
 }
 
 impl OwnedSemaphorePermit {
     pub(super) fn new(semaphore: Arc<Semaphore>, permits: u32) -> Self {
-        OwnedSemaphorePermit { semaphore, permits }
+        OwnedSemaphorePermit { semaphore, permits: permits as usize }
     }
 
     /// Drops this value without releasing the permits: they are gone for good.
@@ -152,8 +163,7 @@ impl OwnedSemaphorePermit {
     /// assert_eq!(permit.split(1).unwrap().num_permits(), permit.num_permits());
     /// ```
     pub fn split(&mut self, n: usize) -> Option<Self> {
-        let n = u32::try_from(n).ok().filter(|&n| n <= self.permits)?;
-        self.permits -= n;
+        self.permits = self.permits.checked_sub(n)?;
         Some(OwnedSemaphorePermit { semaphore: Arc::clone(&self.semaphore), permits: n })
     }
 
@@ -174,13 +184,13 @@ impl OwnedSemaphorePermit {
     /// assert_eq!(semaphore.acquire_owned().unwrap().num_permits(), 1);
     /// ```
     pub fn num_permits(&self) -> usize {
-        self.permits as usize
+        self.permits
     }
 }
 
 impl Drop for OwnedSemaphorePermit {
     fn drop(&mut self) {
-        self.semaphore.add_permits(self.permits as usize);
+        self.semaphore.add_permits(self.permits);
     }
 }
 
