@@ -23,7 +23,7 @@ use sched::spawn::{Spec, Where};
 use sched::{After, Join, drop_contained};
 use slab::Slab;
 
-use super::{AbortHandle, Builder, JoinError, Thread};
+use super::{AbortHandle, Builder, JoinError, Thread, ThreadId};
 use crate::channel::{Receiver, RecvError, Sender, unbounded};
 use crate::default;
 use crate::handles::Handle;
@@ -229,6 +229,31 @@ impl<T> JoinSet<T> {
     /// assert!(set.join_next().is_none());
     /// ```
     pub fn join_next(&mut self) -> Option<Result<T, JoinError>> {
+        self.join_next_with_id().map(without_id)
+    }
+
+    /// Waits as [`join_next`](JoinSet::join_next) does, and returns the result with the id of the member that
+    /// has ended. Returns `None` if the set is empty.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the member has panicked or was cancelled. [`JoinError::id`] names it.
+    ///
+    /// # Panics
+    ///
+    /// Panics in a [forked child](crate::docs::fork) if it would have to wait.
+    ///
+    /// # Cancellation
+    ///
+    /// A cancelled green thread that has to wait unwinds from here. No result is lost.
+    ///
+    /// ```
+    /// let mut set = runtime::thread::JoinSet::new();
+    /// let member = set.spawn(|| 7);
+    /// assert_eq!(set.join_next_with_id().unwrap().unwrap(), (member.id(), 7));
+    /// assert!(set.join_next_with_id().is_none());
+    /// ```
+    pub fn join_next_with_id(&mut self) -> Option<Result<(ThreadId, T), JoinError>> {
         if self.is_empty() {
             return None;
         }
@@ -260,6 +285,24 @@ impl<T> JoinSet<T> {
     /// assert_eq!(sum, 45);
     /// ```
     pub async fn join_next_async(&mut self) -> Option<Result<T, JoinError>> {
+        self.join_next_with_id_async().await.map(without_id)
+    }
+
+    /// Waits as [`join_next_with_id`](JoinSet::join_next_with_id) does, in a future.
+    ///
+    /// If the future is dropped before it is ready, no result is lost.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the member has panicked or was cancelled. [`JoinError::id`] names it.
+    ///
+    /// ```
+    /// let mut set = runtime::thread::JoinSet::new();
+    /// let member = set.spawn(async { 7 });
+    /// let next = runtime::block_on(set.join_next_with_id_async());
+    /// assert_eq!(next.unwrap().unwrap(), (member.id(), 7));
+    /// ```
+    pub async fn join_next_with_id_async(&mut self) -> Option<Result<(ThreadId, T), JoinError>> {
         if self.is_empty() {
             return None;
         }
@@ -287,10 +330,31 @@ impl<T> JoinSet<T> {
     /// assert_eq!(first.unwrap().unwrap(), 7);
     /// ```
     pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
+        self.poll_join_next_with_id(cx).map(|next| next.map(without_id))
+    }
+
+    /// Polls for the result that [`join_next_with_id`](JoinSet::join_next_with_id) returns, as
+    /// [`poll_join_next`](JoinSet::poll_join_next) does for that without an id.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the member has panicked or was cancelled. [`JoinError::id`] names it.
+    ///
+    /// ```
+    /// use std::future::poll_fn;
+    /// let mut set = runtime::thread::JoinSet::new();
+    /// let member = set.spawn(|| 7);
+    /// let first = runtime::block_on(poll_fn(|cx| set.poll_join_next_with_id(cx)));
+    /// assert_eq!(first.unwrap().unwrap(), (member.id(), 7));
+    /// ```
+    pub fn poll_join_next_with_id(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<(ThreadId, T), JoinError>>> {
         budget::poll(cx, |cx| self.poll_next(cx))
     }
 
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<(ThreadId, T), JoinError>>> {
         if self.is_empty() {
             return Poll::Ready(None);
         }
@@ -329,10 +393,26 @@ impl<T> JoinSet<T> {
     /// assert!(set.try_join_next().is_none());
     /// ```
     pub fn try_join_next(&mut self) -> Option<Result<T, JoinError>> {
+        self.try_join_next_with_id().map(without_id)
+    }
+
+    /// Returns the result of a member that has ended with the id of the member, or `None` if no member has
+    /// ended. It never waits.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the member has panicked or was cancelled. [`JoinError::id`] names it.
+    ///
+    /// ```
+    /// let mut set = runtime::thread::JoinSet::new();
+    /// set.spawn(runtime::thread::park);
+    /// assert!(set.try_join_next_with_id().is_none());
+    /// ```
+    pub fn try_join_next_with_id(&mut self) -> Option<Result<(ThreadId, T), JoinError>> {
         if let Some((_, waker)) = &self.polled {
             // The key may have been given to that wait.
             let waker = waker.clone();
-            return match self.poll_join_next(&mut Context::from_waker(&waker)) {
+            return match self.poll_join_next_with_id(&mut Context::from_waker(&waker)) {
                 Poll::Ready(next) => next,
                 Poll::Pending => None,
             };
@@ -342,11 +422,11 @@ impl<T> JoinSet<T> {
     }
 
     /// Takes the result of a member that has ended.
-    fn take(&mut self, key: usize) -> Result<T, JoinError> {
+    fn take(&mut self, key: usize) -> Result<(ThreadId, T), JoinError> {
         let join = self.members.remove(key);
         debug_assert!(join.is_finished(), "a member sends its key after its result was stored");
         let id = Thread::from_handle(join.thread()).id();
-        join.join_surely().map_err(|payload| JoinError::of(id, payload))
+        join.join_surely().map(|value| (id, value)).map_err(|payload| JoinError::of(id, payload))
     }
 
     /// Waits for all members and returns their results, in the order in which the members ended.
@@ -588,6 +668,52 @@ impl<T> Drop for JoinSet<T> {
         let is_caller = |member: &Join<T>| caller == Some(Thread::from_handle(member.thread()).id());
         let others = self.members.drain().filter(|member| !is_caller(member));
         others.for_each(|member| drop_contained(member.join_surely()));
+    }
+}
+
+fn without_id<T>(result: Result<(ThreadId, T), JoinError>) -> Result<T, JoinError> {
+    result.map(|(_, value)| value)
+}
+
+/// Collects futures into a set: each is [spawned](JoinSet::spawn) as a member of a set without a limit.
+///
+/// It has the panics of [`JoinSet::spawn`].
+///
+/// ```
+/// use runtime::thread::JoinSet;
+/// let set: JoinSet<i32> = (0..3).map(|i| async move { i }).collect();
+/// assert_eq!(set.join_all().iter().sum::<i32>(), 3);
+/// ```
+impl<F> FromIterator<F> for JoinSet<F::Output>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    #[track_caller]
+    fn from_iter<I: IntoIterator<Item = F>>(futures: I) -> Self {
+        let mut set = JoinSet::new();
+        set.extend(futures);
+        set
+    }
+}
+
+/// [Spawns](JoinSet::spawn) each future as a member. It waits while as many members run as the limit allows.
+///
+/// It has the panics and the cancellation of [`JoinSet::spawn`].
+///
+/// ```
+/// let mut set = runtime::thread::JoinSet::with_limit(2);
+/// set.extend((0..10).map(|i| async move { i }));
+/// assert_eq!(set.join_all().len(), 10);
+/// ```
+impl<F> Extend<F> for JoinSet<F::Output>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    #[track_caller]
+    fn extend<I: IntoIterator<Item = F>>(&mut self, futures: I) {
+        for future in futures {
+            self.spawn(future);
+        }
     }
 }
 
