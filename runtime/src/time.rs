@@ -2,10 +2,11 @@
 //!
 //! | | on green threads and plain OS threads | in futures |
 //! | --- | --- | --- |
-//! | wait for a time | [`sleep`], [`sleep_until`] | [`sleep_async`] |
-//! | limit a wait | [`timeout`] | [`timeout_async`] |
+//! | wait for a time | [`sleep`], [`sleep_until`] | [`sleep_async`], [`sleep_until_async`]: a [`Sleep`], which can be set again |
+//! | limit a wait | [`timeout`], [`timeout_at`] | [`timeout_async`], [`timeout_at_async`] |
 //! | one message at a time, which can be stopped and set again | [`Timer`], [`after`], [`at`] | [`Timer::fired_async`] |
 //! | messages at regular times | [`Ticker`], [`tick`] | [`Ticker::tick_async`] |
+//! | regular times, for one waiter | [`Interval::tick`] | [`Interval::tick_async`] |
 //! | run a function at a time | [`after_func`] | |
 //!
 //! ```
@@ -23,13 +24,15 @@
 //! assert!(dog.stop());
 //! ```
 
+mod interval;
+mod sleep;
 mod ticker;
 mod timer;
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
 
 pub use crate::channel::{after, at};
+pub use interval::{Interval, interval, interval_at};
 /// The error of [`timeout`] and [`timeout_async`]: the time was up.
 ///
 /// It is also the payload with which a wait inside of [`timeout`] unwinds when the time is up. Code that
@@ -41,13 +44,12 @@ pub use crate::channel::{after, at};
 /// ```
 #[doc(inline)]
 pub use sched::park::Elapsed;
+pub use sleep::{Sleep, sleep_async, sleep_until_async};
 pub use std::time::{Duration, Instant, SystemTime, SystemTimeError, UNIX_EPOCH};
 pub use ticker::{MissedTickBehavior, Ticker, tick};
 pub use timer::{Timer, after_func};
 
 use sched::budget;
-
-use crate::default;
 
 /// Waits for at least `time`, usually a few tens of microseconds longer. Zero returns at once; a time beyond
 /// the clock's range means for ever.
@@ -87,38 +89,6 @@ pub fn sleep_until(deadline: Instant) {
     sched::sleep::sleep_until(deadline);
 }
 
-/// Returns a future that is ready after at least `time`, counted from this call.
-///
-/// It works in any executor, with any waker. Dropping it removes its timer. Once ready it stays ready.
-///
-/// # Panics
-///
-/// Panics if it is polled outside of any runtime and the default runtime cannot be started: see
-/// [`block_on`](crate::block_on).
-///
-/// ```
-/// use std::time::{Duration, Instant};
-/// let start = Instant::now();
-/// runtime::block_on(async { runtime::time::sleep_async(Duration::from_millis(5)).await });
-/// assert!(start.elapsed() >= Duration::from_millis(5));
-/// ```
-pub fn sleep_async(time: Duration) -> Sleep {
-    Sleep(sched::sleep::Sleep::new(time, default::sched_of_plain_thread_or_panic))
-}
-
-/// The future that [`sleep_async`] returns.
-#[derive(Debug)]
-#[must_use = "futures do nothing unless polled"]
-pub struct Sleep(sched::sleep::Sleep);
-
-impl Future for Sleep {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        budget::poll(cx, |cx| Pin::new(&mut self.0).poll(cx))
-    }
-}
-
 /// Runs `f` on the calling thread for at most `time`. Returns the value of `f`, or an error if `f` waited
 /// beyond `time`.
 ///
@@ -151,6 +121,32 @@ pub fn timeout<T>(time: Duration, f: impl FnOnce() -> T) -> Result<T, Elapsed> {
     sched::park::timeout(time, f).ok_or(Elapsed)
 }
 
+/// Runs `f` on the calling thread at most until `deadline`, as [`timeout`] does for a duration. Returns the
+/// value of `f`, or an error if `f` waited beyond `deadline`.
+///
+/// If `deadline` is in the past, `f` still runs, and its first call that waits unwinds to here.
+///
+/// # Errors
+///
+/// Returns [`Elapsed`] if `deadline` came before `f` returned.
+///
+/// # Cancellation
+///
+/// A cancelled green thread unwinds through here.
+///
+/// ```
+/// use runtime::time::{Duration, Instant, sleep, timeout_at};
+/// let deadline = Instant::now() + Duration::from_millis(5);
+/// // Both calls together end by the deadline.
+/// let first = timeout_at(deadline, || sleep(Duration::from_millis(1)));
+/// let second = timeout_at(deadline, || sleep(Duration::from_secs(3600)));
+/// assert!(second.is_err());
+/// # drop(first);
+/// ```
+pub fn timeout_at<T>(deadline: Instant, f: impl FnOnce() -> T) -> Result<T, Elapsed> {
+    timeout(deadline.saturating_duration_since(Instant::now()), f)
+}
+
 /// Returns a future with the output of `future`, or [`Elapsed`] if `future` is not ready within `time`,
 /// counted from this call.
 ///
@@ -175,7 +171,34 @@ pub fn timeout_async<F: IntoFuture>(
     time: Duration,
     future: F,
 ) -> impl Future<Output = Result<F::Output, Elapsed>> {
-    let mut time = sleep_async(time);
+    within(sleep_async(time), future)
+}
+
+/// Returns a future with the output of `future`, or [`Elapsed`] if `future` is not ready by `deadline`, as
+/// [`timeout_async`] does for a duration.
+///
+/// If `deadline` is in the past, `future` is still polled once.
+///
+/// # Panics
+///
+/// Panics if it is polled outside of any runtime and the default runtime cannot be started: see
+/// [`block_on`](crate::block_on).
+///
+/// ```
+/// use runtime::time::{Duration, Instant, sleep_async, timeout_at_async};
+/// let deadline = Instant::now() + Duration::from_millis(5);
+/// let late = timeout_at_async(deadline, sleep_async(Duration::from_secs(3600)));
+/// assert!(runtime::block_on(late).is_err());
+/// assert_eq!(runtime::block_on(timeout_at_async(deadline, async { 42 })), Ok(42));
+/// ```
+pub fn timeout_at_async<F: IntoFuture>(
+    deadline: Instant,
+    future: F,
+) -> impl Future<Output = Result<F::Output, Elapsed>> {
+    within(sleep_until_async(deadline), future)
+}
+
+fn within<F: IntoFuture>(mut time: Sleep, future: F) -> impl Future<Output = Result<F::Output, Elapsed>> {
     let future = future.into_future();
     async move {
         let mut future = std::pin::pin!(future);
@@ -183,6 +206,3 @@ pub fn timeout_async<F: IntoFuture>(
         limited.await.map_err(|()| Elapsed)
     }
 }
-
-impl std::panic::UnwindSafe for Sleep {}
-impl std::panic::RefUnwindSafe for Sleep {}

@@ -28,6 +28,13 @@ pub fn at(instant: Instant) -> u64 {
     instant.checked_duration_since(base()).map_or(0, nanos)
 }
 
+/// Returns the instant of a time. If the system cannot hold that instant, returns one thirty years after the
+/// clock's beginning.
+pub fn instant(time: u64) -> Instant {
+    let far = Duration::from_secs(30 * 365 * 24 * 3600);
+    base().checked_add(Duration::from_nanos(time)).unwrap_or_else(|| base() + far)
+}
+
 fn base() -> Instant {
     static BASE: OnceLock<Instant> = OnceLock::new();
     *BASE.get_or_init(Instant::now)
@@ -58,6 +65,13 @@ mod tests {
         assert!((low..=high).contains(&at(instant)));
         let later = at(instant + Duration::from_secs(3600));
         assert_eq!(later - at(instant), 3600 * NANOS_PER_SECOND);
+    }
+
+    #[test]
+    fn a_time_is_that_of_its_instant() {
+        let instant = Instant::now() + Duration::from_nanos(12_345);
+        assert_eq!(super::instant(at(instant)), instant);
+        assert!(super::instant(NEVER) > instant + Duration::from_secs(3600), "it comes late, and has a name");
     }
 
     #[test]

@@ -119,6 +119,21 @@ impl Receiver<Instant> {
         self.timing().set(Next::after(Instant::now(), time), period)
     }
 
+    /// Returns a channel whose first message is due at `first`, with another after each `period`.
+    pub(crate) fn of_moments(first: Option<Instant>, period: Duration) -> Self {
+        Receiver::timed(first, Some(period))
+    }
+
+    /// Sets the next message to `next`, with another after each `period`. `None` means never.
+    pub(crate) fn set_moment(&self, next: Option<Instant>, period: Duration) {
+        self.timing().set(Next::at(next), Some(period));
+    }
+
+    /// Returns the moment at which the next message is due, or `None` if none will be.
+    pub(crate) fn next_moment(&self) -> Option<Instant> {
+        self.timing().next().instant()
+    }
+
     /// Stops the channel. Returns `true` if a message was pending; that message is dropped.
     pub(crate) fn stop(&self) -> bool {
         self.timing().set(Next::Nothing, None)

@@ -43,6 +43,21 @@ impl Ticker {
         Ticker(Receiver::of_timer(positive(period, "Ticker::new"), Some(period)))
     }
 
+    /// Returns a ticker whose first tick is due at `first`. The caller has seen that `period` is not zero.
+    pub(super) fn starting_at(first: Instant, period: Duration) -> Ticker {
+        Ticker(Receiver::of_moments(Some(first), period))
+    }
+
+    /// Sets the next tick to `next`, or to never.
+    pub(super) fn set_next(&self, next: Option<Instant>, period: Duration) {
+        self.0.set_moment(next, period);
+    }
+
+    /// Returns the moment of the next tick, or `None` if none will come.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.0.next_moment()
+    }
+
     /// Stops the ticker: no further tick can be received, not even one that waits in the channel.
     ///
     /// A thread that waits for a tick goes on waiting, because [`reset`](Ticker::reset) may start the ticker

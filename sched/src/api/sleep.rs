@@ -114,6 +114,51 @@ impl Sleep {
         Sleep { when: clock::after(time), timer: Owner::Unarmed, sched }
     }
 
+    /// Makes a future that is ready at `deadline`. `sched` as in `new`.
+    pub fn until(deadline: Instant, sched: fn() -> Arc<Sched>) -> Sleep {
+        Sleep { when: clock::at(deadline), timer: Owner::Unarmed, sched }
+    }
+
+    /// Returns the point in time.
+    pub fn deadline(&self) -> Instant {
+        clock::instant(self.when)
+    }
+
+    /// Returns `true` if the point in time has passed.
+    pub fn is_past(&self) -> bool {
+        clock::now() >= self.when
+    }
+
+    /// Sets another point in time. If the last poll was pending, the waker of that poll is woken at the new
+    /// point, or at once: then its next poll arms a timer for the new point.
+    pub fn reset(&mut self, deadline: Instant) {
+        self.when = clock::at(deadline);
+        match &self.timer {
+            Owner::Unarmed => {}
+            &Owner::G(g) => {
+                let is_own = current_g().is_some_and(|current| current.is(g));
+                if !is_own {
+                    // The G may be on its way to park for the old point. The future still counts it, so it is
+                    // not another task's yet.
+                    wake::borrowed_waker(g).wake_by_ref();
+                }
+                self.disarm();
+                if is_own && !self.arm_own(g) {
+                    wake::borrowed_waker(g).wake_by_ref();
+                }
+            }
+            // As in `disarm`. The next poll makes an alarm in the child's runtime.
+            Owner::Alarm(..) if crate::sys::fork::is_forked() => {}
+            // An alarm that fires at this moment has woken its waker, whose poll makes a new alarm.
+            Owner::Alarm(alarm, sched) => {
+                let timer = TimerRef::of_alarm(alarm.clone());
+                if let Some(when) = unpaused(|| sched.heaps.modify(0, &timer, self.when, 0, 0)).wake_for {
+                    sched.timer_was_added(when);
+                }
+            }
+        }
+    }
+
     fn arm_own(&mut self, g: GRef) -> bool {
         if g.timer_lent.load(Ordering::Acquire) {
             return false;
