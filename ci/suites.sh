@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Runs the own tests of std, of crates and of CPython, as unmodified programs: with OS threads, and by `monochrome run` with green threads.
+# Then it runs tokio's own tests over this project's types: tests/crates/suites/by-path renames paths and methods, and has what is left out.
 # Fails if a test passes with OS threads and not with green threads, or if a program with green threads hangs or crashes.
 # std's tests are those of the nightly toolchain's component rust-src. tests/crates/suites/crates.txt lists the crates, whose packages have
 # their tests. CPython's tests are those of Debian's libpython3.11-testsuite. tests/crates/suites/left-out.txt lists what is left out, and why.
@@ -7,7 +8,7 @@
 #   --times N  runs each program N times with green threads, every other time beside processes that compute
 #   --sample   std's tests of locks, threads, thread-locals and modules only, with the launcher of a debug build: part of .ci/run
 #   --lock     writes tests/crates/suites/Cargo.lock anew, after a change of crates.txt
-#   SUITE      `std`, `python`, or a crate of crates.txt
+#   SUITE      `std`, `python`, `by-path`, or a crate of crates.txt
 set -euo pipefail
 cd "$(dirname "$0")/.."
 given=$PWD/tests/crates/suites
@@ -207,6 +208,65 @@ suite_of_python() {
     done
 }
 
+# left_out_by_path FILE: prints the tests of a file of tokio's that are left out.
+left_out_by_path() { sed -n "s|^$1 \([^ *]*\): .*|\1|p" "$given/by-path/left-out.txt"; }
+
+# Writes the lock file of the tests by path anew, with the versions of the crates' lock file where both have a crate.
+lock_by_path() {
+    mkdir -p "$work/by-path/tests"
+    for file in Cargo.toml lib.rs; do sed "s|@PROJECT@|$PWD|" "$given/by-path/$file" >"$work/by-path/$file"; done
+    cp "$given/Cargo.lock" "$work/by-path/"
+    cargo metadata --format-version 1 --manifest-path "$work/by-path/Cargo.toml" >/dev/null
+    cp "$work/by-path/Cargo.lock" "$given/by-path/"
+}
+
+# write_by_path FILE: writes a file of tokio's tests with this project's names, without the tests that are left out.
+write_by_path() {
+    local scripts=(-f "$given/by-path/names/all.sed")
+    [ ! -f "$given/by-path/names/$1.sed" ] || scripts=(-f "$given/by-path/names/$1.sed" "${scripts[@]}")
+    [[ $1 != time_* ]] || scripts+=(-f "$given/by-path/names/time.sed")
+    left_out_by_path "$1" | sed 's/.*/s|^ *\\(pub \\)\\?\\(async \\)\\?fn &\\b|#[cfg(any())] \&|/' >"$folder/left-out.sed"
+    sed "${scripts[@]}" -f "$folder/left-out.sed" "$tests/$1.rs" >"$folder/tests/$1.rs.new"
+    cmp -s "$folder/tests/$1.rs.new" "$folder/tests/$1.rs" || cp "$folder/tests/$1.rs.new" "$folder/tests/$1.rs"
+    rm "$folder/tests/$1.rs.new"
+}
+
+# tokio's tests of the names that this project shares. There is no mode to compare with: each test that is not left out passes.
+suite_of_by_path() {
+    local tests=$work/crates/tokio/tests file files binary programs round log count sum=0 out
+    folder=$work/by-path
+    mkdir -p "$folder/tests"
+    for file in Cargo.toml Cargo.lock lib.rs; do sed "s|@PROJECT@|$PWD|" "$given/by-path/$file" >"$folder/$file"; done
+    mapfile -t files < <(grep -v '^#' "$given/by-path/files.txt")
+    for file in "$tests"/*.rs; do
+        file=$(basename "$file" .rs)
+        grep -qx "$file" "$given/by-path/files.txt" || grep -q "^$file \*: " "$given/by-path/left-out.txt" ||
+            fail "by-path: $file of tokio's tests is neither taken nor left out with a reason"
+    done
+    for file in "$folder"/tests/*.rs; do
+        grep -qx "$(basename "$file" .rs)" "$given/by-path/files.txt" || rm -f "$file"
+    done
+    cp -r "$tests/support" "$folder/tests/"
+    for file in "${files[@]}"; do write_by_path "$file"; done
+    programs=$(build "$work/logs/build.by-path" test --no-run --locked --manifest-path "$folder/Cargo.toml")
+    for binary in $programs; do
+        file=$(basename "${binary%-*}")
+        log=$work/logs/by-path.$file
+        for ((round = 0; round < times; round++)); do
+            if ((round % 2 == 1)); then
+                for _ in $(seq "$(nproc)"); do yes >/dev/null & computing+=($!); done
+            fi
+            (cd "$folder" && exec timeout -k 10 $LIMIT "$binary" >"$log" 2>&1 </dev/null) || fail "by-path/$file, round $round: $log"
+            stop_computing
+        done
+        count=$(passed_libtest "$log" | wc -l)
+        sum=$((sum + count))
+        out=$(left_out_by_path "$file" | wc -l)
+        [ "$count" = 0 ] || printf '%5d tests  by-path/%s (%d left out)\n' "$count" "$file" "$out"
+    done
+    echo "by path: ${#files[@]} files of tokio's tests, $sum tests pass, $(grep -vc '^#\|\*' "$given/by-path/left-out.txt") of these files are left out"
+}
+
 suites=()
 while [ $# -gt 0 ]; do
     case $1 in
@@ -216,6 +276,7 @@ while [ $# -gt 0 ]; do
             make_workspace
             cargo generate-lockfile --manifest-path "$work/crates/Cargo.toml"
             cp "$work/crates/Cargo.lock" "$given/"
+            lock_by_path
             exit
             ;;
         -*) echo "usage: ci/suites.sh [--times N] [--sample | --lock | SUITE ..]" >&2; exit 2 ;;
@@ -228,11 +289,12 @@ build_launcher
 if [ $profile = debug ]; then
     suite_of_std sync units thread thread_local
 else
-    [ ${#suites[@]} -gt 0 ] || mapfile -t suites < <(printf '%s\n' std python; crates | cut -d' ' -f1)
+    [ ${#suites[@]} -gt 0 ] || mapfile -t suites < <(printf '%s\n' std python by-path; crates | cut -d' ' -f1)
     make_workspace
     for suite in "${suites[@]}"; do
         case $suite in
             std | python) "suite_of_$suite" ;;
+            by-path) suite_of_by_path ;;
             *) suite_of_crate "$suite" ;;
         esac
     done
