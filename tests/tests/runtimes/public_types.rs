@@ -108,7 +108,7 @@ fn at_the_root_and_in_thread() {
 #[test]
 fn in_channel_and_time() {
     use runtime::channel::*;
-    use runtime::time::{Elapsed, MissedTickBehavior, Sleep, Ticker, Timer};
+    use runtime::time::{Elapsed, Interval, MissedTickBehavior, Sleep, Ticker, Timer};
     table! {
         Sender<u8>: "SYUR";
         Receiver<u8>: "SYUR";
@@ -130,6 +130,7 @@ fn in_channel_and_time() {
         Elapsed: "SYUR";
         MissedTickBehavior: "SYUR";
         Sleep: "SYUR";
+        Interval: "SYUR";
         Ticker: "SYUR";
         Timer: "SYUR";
     }
@@ -217,6 +218,7 @@ fn in_sync() {
         TryAcquireError: "SYUR";
         Notify: "SYUR";
         Notified<'static>: "SY";
+        OwnedNotified: "SY";
         OnceCell<u8>: "SYUR";
         SetError<u8>: "SYUR";
         oneshot::Sender<u8>: "SYUR";
@@ -229,6 +231,7 @@ fn in_sync() {
         watch::error::SendError<u8>: "SYUR";
         broadcast::Sender<u8>: "SYUR";
         broadcast::Receiver<u8>: "SYUR";
+        broadcast::WeakSender<u8>: "SYUR";
         broadcast::error::SendError<u8>: "SYUR";
         broadcast::error::RecvError: "SYUR";
         broadcast::error::TryRecvError: "SYUR";

@@ -321,3 +321,63 @@ fn values_do_not_keep_their_receiver_from_a_time_out() {
         })
     });
 }
+
+#[test]
+fn a_weak_sender_does_not_keep_the_channel_open() {
+    everywhere(|| {
+        let (sender, mut receiver) = broadcast::channel(4);
+        let weak = sender.downgrade();
+        let other = weak.clone();
+        assert_eq!((weak.strong_count(), weak.weak_count(), receiver.sender_weak_count()), (1, 2, 2));
+        let strong = other.upgrade().unwrap();
+        assert!(strong.same_channel(&sender));
+        assert_eq!(sender.strong_count(), 2);
+        drop((sender, other));
+        strong.send(1).unwrap();
+        assert_eq!((strong.weak_count(), receiver.is_closed()), (1, false));
+        drop(strong);
+        assert!(receiver.is_closed());
+        assert!(weak.upgrade().is_none());
+        assert_eq!((receiver.recv(), receiver.recv()), (Ok(1), Err(RecvError::Closed)));
+    });
+}
+
+#[test]
+fn an_upgrade_races_with_the_end_of_the_last_sender() {
+    on_each(|| {
+        for _ in 0..200 {
+            let (sender, mut receiver) = broadcast::channel(4);
+            let weak = sender.downgrade();
+            let upgrades = spawn(move || weak.upgrade().map(|sender| sender.send(1).unwrap()).is_some());
+            let ends = spawn(move || drop(sender));
+            let has_sent = upgrades.join().unwrap();
+            ends.join().unwrap();
+            // A sender that came of the race keeps the channel open until its value is sent.
+            assert_eq!(receiver.recv().is_ok(), has_sent);
+            assert_eq!(receiver.recv(), Err(RecvError::Closed));
+        }
+    });
+}
+
+/// A waker that looks at the channel when it is called.
+struct Looks(Sender<i32>, AtomicUsize);
+
+impl std::task::Wake for Looks {
+    fn wake(self: Arc<Self>) {
+        self.1.store(1 + self.0.len(), SeqCst);
+    }
+}
+
+#[test]
+fn a_waker_of_closed_finds_the_channel_empty() {
+    everywhere(|| {
+        let (sender, receiver) = broadcast::channel(4);
+        sender.send(1).unwrap();
+        let looks = Arc::new(Looks(sender.clone(), AtomicUsize::new(0)));
+        let waker = looks.clone().into();
+        let mut closed = std::pin::pin!(sender.closed_async());
+        assert!(closed.as_mut().poll(&mut std::task::Context::from_waker(&waker)).is_pending());
+        drop(receiver);
+        assert_eq!(looks.1.load(SeqCst), 1, "it was woken when no value was left");
+    });
+}

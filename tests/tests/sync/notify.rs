@@ -1,8 +1,9 @@
 //! `Notify`: a single notification is kept, none is lost, and none counts twice.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use runtime::sync::Notify;
@@ -191,5 +192,77 @@ fn notifications_do_not_keep_their_task_from_a_time_out() {
                 notify.notified_async().await;
             }
         })
+    });
+}
+
+/// Polls once, with a waker that does nothing.
+fn is_ready(future: &mut Pin<Box<impl Future>>) -> bool {
+    future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+}
+
+#[test]
+fn notify_last_wakes_the_waiter_that_came_last() {
+    on_each(|| {
+        let notify = Arc::new(Notify::new());
+        let (first, second) = (waiter(&notify), waiter(&notify));
+        notify.notify_last();
+        second.join().unwrap();
+        sleep(MILLI);
+        assert!(!first.is_finished());
+        notify.notify_last();
+        first.join().unwrap();
+        notify.notify_last();
+        assert!(is_kept(&notify), "a notification without a waiter is kept");
+    });
+}
+
+#[test]
+fn the_notification_of_the_last_waiter_is_passed_on_to_the_last_that_is_left() {
+    everywhere(|| {
+        let notify = Notify::new();
+        let mut waiters = [0; 3].map(|_| Box::pin(notify.notified_async()));
+        for waiter in &mut waiters {
+            assert!(!is_ready(waiter));
+        }
+        let [mut first, mut second, third] = waiters;
+        notify.notify_last();
+        drop(third);
+        assert!(!is_ready(&mut first), "the first waiter is not the last that is left");
+        assert!(is_ready(&mut second));
+        assert!(!is_kept(&notify));
+        notify.notify_one();
+        assert!(is_ready(&mut first));
+    });
+}
+
+#[test]
+fn an_owned_future_outlives_the_handles_of_its_notify() {
+    everywhere(|| {
+        let notify = Arc::new(Notify::new());
+        let mut waits = Box::pin(notify.clone().notified_owned());
+        assert!(!is_ready(&mut waits));
+        let other = Arc::downgrade(&notify);
+        notify.notify_waiters();
+        drop(notify);
+        assert!(other.upgrade().is_some(), "the future keeps its `Notify`");
+        assert!(is_ready(&mut waits));
+        drop(waits);
+        assert!(other.upgrade().is_none());
+        // A future that is dropped while it waits leaves the queue before the queue is freed.
+        let mut waits = Box::pin(Arc::new(Notify::new()).notified_owned());
+        assert!(!is_ready(&mut waits));
+    });
+}
+
+#[test]
+fn an_owned_future_is_notified_on_another_thread() {
+    on_each(|| {
+        for _ in 0..100 {
+            let notify = Arc::new(Notify::new());
+            let waits = spawn(notify.clone().notified_owned());
+            notify.notify_one();
+            drop(notify);
+            waits.join().unwrap();
+        }
     });
 }

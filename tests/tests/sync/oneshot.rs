@@ -241,3 +241,31 @@ fn values_do_not_keep_their_receiver_from_a_time_out() {
         })
     });
 }
+
+#[test]
+fn a_receiver_is_empty_without_a_value_and_terminated_after_its_end() {
+    everywhere(|| {
+        let state = |receiver: &Receiver<i32>| (receiver.is_empty(), receiver.is_terminated());
+        let (sender, receiver) = oneshot::channel();
+        assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty));
+        assert_eq!(state(&receiver), (true, false));
+        sender.send(7).unwrap();
+        assert_eq!(state(&receiver), (false, false));
+        receiver.close();
+        assert_eq!(state(&receiver), (false, false), "a value that was sent can still be received");
+        assert_eq!(receiver.recv(), Ok(7));
+        assert_eq!(state(&receiver), (true, true));
+
+        let (sender, receiver) = oneshot::channel();
+        drop(sender);
+        assert_eq!(state(&receiver), (true, false));
+        assert!(drive_on_plain_thread(receiver.recv_async()).is_err());
+        assert_eq!(state(&receiver), (true, true));
+
+        let (_sender, receiver) = oneshot::channel();
+        receiver.close();
+        assert_eq!(state(&receiver), (true, false));
+        assert_eq!(receiver.recv_timeout(MILLI), Err(RecvTimeoutError::Disconnected));
+        assert_eq!(state(&receiver), (true, true));
+    });
+}

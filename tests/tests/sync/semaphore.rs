@@ -266,3 +266,21 @@ fn permits_do_not_keep_their_task_from_a_time_out() {
         })
     });
 }
+
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn merged_permits_may_be_more_than_one_call_takes() {
+    let all = u32::MAX as usize * 2;
+    let semaphore = Arc::new(Semaphore::new(all));
+    let mut permits = semaphore.acquire_many(u32::MAX).unwrap();
+    permits.merge(semaphore.acquire_many(u32::MAX).unwrap());
+    assert_eq!((permits.num_permits(), semaphore.available_permits()), (all, 0));
+    assert!(std::ptr::eq(permits.semaphore(), &*semaphore));
+    drop(permits);
+    let mut owned = semaphore.clone().acquire_many_owned(u32::MAX).unwrap();
+    owned.merge(semaphore.clone().acquire_many_owned(u32::MAX).unwrap());
+    assert_eq!(owned.split(all - 1).unwrap().num_permits(), all - 1);
+    assert!(owned.split(2).is_none());
+    drop(owned);
+    assert_eq!(semaphore.available_permits(), all);
+}

@@ -10,6 +10,7 @@ use runtime::thread::{Cancelled, JoinSet, current, park};
 use runtime::time::{Elapsed, timeout, timeout_async};
 use runtime::{channel, sleep, spawn, yield_now};
 use tests::crowd::with_each;
+use tests::futures::drive_on_plain_thread;
 use tests::{
     Drops, ON_PURPOSE, OnDrop, Random, everywhere, on, on_each, panics_with, quiet_panics_on_purpose,
     until_it_waits, wait_until, with,
@@ -496,5 +497,56 @@ fn a_look_keeps_the_waker_of_a_poll() {
             assert_eq!(next.await.expect("the waker was called at the end").unwrap(), 1);
             assert!(set.is_empty());
         });
+    });
+}
+
+#[test]
+fn results_come_with_the_ids_of_their_members() {
+    everywhere(|| {
+        let mut set = JoinSet::new();
+        assert!(set.try_join_next_with_id().is_none());
+        let ids: Vec<_> = (0..4).map(|i| set.spawn(move || i).id()).collect();
+        let cancelled = set.spawn(|| {
+            park();
+            4
+        });
+        cancelled.cancel();
+        for round in 0..5 {
+            let next = match round {
+                0 => set.join_next_with_id(),
+                1 => drive_on_plain_thread(set.join_next_with_id_async()),
+                2 => drive_on_plain_thread(std::future::poll_fn(|cx| set.poll_join_next_with_id(cx))),
+                _ => loop {
+                    match set.try_join_next_with_id() {
+                        None => yield_now(),
+                        next => break next,
+                    }
+                },
+            };
+            match next.unwrap() {
+                Ok((id, i)) => assert_eq!(id, ids[i]),
+                Err(error) => assert_eq!(error.id(), Some(cancelled.id())),
+            }
+        }
+        assert!(set.join_next_with_id().is_none());
+    });
+}
+
+#[test]
+fn futures_are_collected_into_a_set() {
+    everywhere(|| {
+        let set: JoinSet<_> = (0..10).map(|i| async move { i }).collect();
+        assert_eq!(set.len(), 10);
+        let mut all = set.join_all();
+        all.sort_unstable();
+        assert_eq!(all, (0..10).collect::<Vec<_>>());
+        static RUNNING: AtomicUsize = AtomicUsize::new(0);
+        let mut set = JoinSet::with_limit(2);
+        set.extend((0..20).map(|_| async {
+            assert!(RUNNING.fetch_add(1, SeqCst) < 2, "`extend` waits for the limit");
+            runtime::yield_now_async().await;
+            RUNNING.fetch_sub(1, SeqCst);
+        }));
+        assert_eq!(set.join_all().len(), 20);
     });
 }

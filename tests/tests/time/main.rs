@@ -1,7 +1,9 @@
 //! Sleeps, time-outs, and the types of `runtime::time`.
 
 mod after_func;
+mod interval;
 mod latency;
+mod sleep_future;
 mod sleeps;
 mod ticker;
 mod timeout;
