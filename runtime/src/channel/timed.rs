@@ -119,7 +119,7 @@ impl Receiver<Instant> {
         self.timing().set(Next::after(Instant::now(), time), period)
     }
 
-    /// Returns a channel whose first message is due at `first`, with another after each `period`.
+    /// Returns a channel with a message at `first`, and another after each `period`.
     pub(crate) fn of_moments(first: Option<Instant>, period: Duration) -> Self {
         Receiver::timed(first, Some(period))
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::ticker::{MissedTickBehavior, Ticker};
 use super::{Sleep, sleep_async, sleep_until_async};
 
-/// Returns an [`Interval`] whose first tick is due now. Each further tick is due one `period` later.
+/// Returns an [`Interval`]. Its first tick is due now, and each further tick one `period` later.
 ///
 /// # Panics
 ///
@@ -28,7 +28,7 @@ pub fn interval(period: Duration) -> Interval {
     interval_at(Instant::now(), period)
 }
 
-/// Returns an [`Interval`] whose first tick is due at `start`. Each further tick is due one `period` later.
+/// Returns an [`Interval`]. Its first tick is due at `start`, and each further tick one `period` later.
 ///
 /// # Panics
 ///
@@ -50,8 +50,8 @@ pub fn interval_at(start: Instant, period: Duration) -> Interval {
 
 /// Regular points in time, which one owner waits for. The names and the defaults are those of tokio.
 ///
-/// It differs from a [`Ticker`](super::Ticker) in three ways. The first tick is due at once, missed ticks come
-/// in a burst by default, and its methods take `&mut self`, because it has no channel.
+/// It differs from a [`Ticker`](super::Ticker) in three ways. The first tick is due at once. Missed ticks
+/// come in a burst by default. Its methods take `&mut self`, because it has no channel.
 ///
 /// [`tick`](Self::tick) parks its caller; [`tick_async`](Self::tick_async) is awaited. An interval does not
 /// drift. It belongs to no runtime and has no timer while no caller waits.

@@ -43,7 +43,7 @@ impl Ticker {
         Ticker(Receiver::of_timer(positive(period, "Ticker::new"), Some(period)))
     }
 
-    /// Returns a ticker whose first tick is due at `first`. The caller has seen that `period` is not zero.
+    /// Returns a ticker with the first tick at `first`. The caller has seen that `period` is not zero.
     pub(super) fn starting_at(first: Instant, period: Duration) -> Ticker {
         Ticker(Receiver::of_moments(Some(first), period))
     }

@@ -149,7 +149,7 @@ impl Sleep {
             }
             // As in `disarm`. The next poll makes an alarm in the child's runtime.
             Owner::Alarm(..) if crate::sys::fork::is_forked() => {}
-            // An alarm that fires at this moment has woken its waker, whose poll makes a new alarm.
+            // An alarm that fires at this moment has woken its waker. The next poll makes a new alarm.
             Owner::Alarm(alarm, sched) => {
                 let timer = TimerRef::of_alarm(alarm.clone());
                 if let Some(when) = unpaused(|| sched.heaps.modify(0, &timer, self.when, 0, 0)).wake_for {

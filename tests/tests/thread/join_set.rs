@@ -10,7 +10,6 @@ use runtime::thread::{Cancelled, JoinSet, current, park};
 use runtime::time::{Elapsed, timeout, timeout_async};
 use runtime::{channel, sleep, spawn, yield_now};
 use tests::crowd::with_each;
-use tests::futures::drive_on_plain_thread;
 use tests::{
     Drops, ON_PURPOSE, OnDrop, Random, everywhere, on, on_each, panics_with, quiet_panics_on_purpose,
     until_it_waits, wait_until, with,
@@ -514,8 +513,8 @@ fn results_come_with_the_ids_of_their_members() {
         for round in 0..5 {
             let next = match round {
                 0 => set.join_next_with_id(),
-                1 => drive_on_plain_thread(set.join_next_with_id_async()),
-                2 => drive_on_plain_thread(std::future::poll_fn(|cx| set.poll_join_next_with_id(cx))),
+                1 => runtime::block_on(set.join_next_with_id_async()),
+                2 => runtime::block_on(std::future::poll_fn(|cx| set.poll_join_next_with_id(cx))),
                 _ => loop {
                     match set.try_join_next_with_id() {
                         None => yield_now(),

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use runtime::sync::Mutex;
 use runtime::time::{Sleep, sleep_async, sleep_until_async, timeout_at, timeout_at_async};
 use runtime::{block_on, channel, sleep, spawn};
-use tests::futures::drive_on_plain_thread;
 use tests::{everywhere, on_each};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -30,7 +29,7 @@ fn a_sleep_names_its_deadline() {
         let mut sleep = sleep_until_async(deadline);
         assert_eq!(sleep.deadline(), deadline);
         assert!(!sleep.is_elapsed() && !is_ready(&mut sleep));
-        drive_on_plain_thread(&mut sleep);
+        block_on(&mut sleep);
         assert!(Instant::now() >= deadline && sleep.is_elapsed());
         assert_eq!(sleep.deadline(), deadline);
         let never = sleep_async(Duration::MAX);
@@ -45,7 +44,7 @@ fn a_sleep_is_set_again_before_and_after_its_end() {
         assert!(!is_ready(&mut sleep));
         let deadline = Instant::now() + ms(3);
         sleep.reset(deadline);
-        drive_on_plain_thread(&mut sleep);
+        block_on(&mut sleep);
         assert!(Instant::now() >= deadline);
         assert!(is_ready(&mut sleep), "it stays ready");
         sleep.reset(Instant::now() + HOUR);

@@ -1,4 +1,4 @@
-//! This project's types by tokio's paths, for tokio's own tests. `tokio.sed` renames the methods that await.
+//! This project's types by tokio's paths, for tokio's own tests. The scripts in `names` rename methods.
 //!
 //! Each item is this project's own, without a line of code around it. An exception are the traits of streams
 //! and the macros that only poll futures: these are tokio's.
