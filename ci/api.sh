@@ -20,8 +20,9 @@ api() { # PACKAGE FEATURES
 # has them by the modules in which they are defined.
 paths='s/(^|[^:A-Za-z0-9_])sim(::|$)/\1runtime::sim\2/g; s/runtime::sim::(faults|report|strategy)::/runtime::sim::/g'
 inspected='dump|metrics|profile|trace'
-paths+="; s/(^|[^:A-Za-z0-9_])monochrome_inspect::($inspected)/\\1runtime::\\2/g"
-paths+='; s/runtime::(dump::(snapshot|deadlock)|stacks::(frame|place)|metrics::hogs|trace::event)::/\1::/g'
+paths+="; s/(^|[^:A-Za-z0-9_])monochrome_inspect::($inspected|stacks)/\\1runtime::\\2/g"
+paths+='; s/runtime::(dump::(snapshot|deadlock)|stacks::(frame|place))::/runtime::dump::/g'
+paths+='; s/runtime::metrics::hogs::/runtime::metrics::/g; s/runtime::trace::event::/runtime::trace::/g'
 api monochrome-sim simulate | sed -E "$paths" | sed 1d >"$list.sim"
 api monochrome-inspect dump-stacks,dump-json,dump-pprof,perfetto,debug | sed -E "$paths" >"$list.inspect"
 api monochrome "$features" | sed -E "$paths; /^pub use runtime::(sim|$inspected)::/d" >"$list"

@@ -6,8 +6,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use inspect::host::Host;
-use inspect::metrics::LastStacks;
+use inspect::host::{Host, LastStacks};
 use sched::Sched;
 
 use crate::sync::Semaphore;

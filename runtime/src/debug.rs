@@ -46,14 +46,16 @@ use inspect::debug::{Rules, Server as Serving};
 /// What a server may do; [`Server::builder`] makes it.
 #[derive(Clone, Debug, Default)]
 #[must_use = "`serve` starts the server"]
-pub struct Builder(Rules);
+pub struct Builder {
+    rules: Rules,
+}
 
 impl Builder {
     /// Lets the server bind to addresses that other machines can reach. They can then read names of
     /// functions, files and sockets of the program, and cost it time. There is no password. A page of another
     /// site in a browser on one of them can start profiles and traces; see [who may ask](self#who-may-ask).
     pub fn allow_remote(mut self) -> Builder {
-        self.0.remote = true;
+        self.rules.remote = true;
         self
     }
 
@@ -64,7 +66,7 @@ impl Builder {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn allow_host(mut self, host: impl Into<String>) -> Builder {
-        self.0.hosts.push(host.into());
+        self.rules.hosts.push(host.into());
         self
     }
 
@@ -84,13 +86,16 @@ impl Builder {
     /// assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
     /// ```
     pub fn serve(self, address: impl ToSocketAddrs) -> io::Result<Server> {
-        self.0.serve(address, crate::metrics::current).map(Server)
+        let serving = self.rules.serve(address, crate::metrics::current)?;
+        Ok(Server { serving })
     }
 }
 
 /// A server of the debug page. The drop ends it, and breaks its connections.
 #[must_use = "the server ends when this is dropped"]
-pub struct Server(Serving);
+pub struct Server {
+    serving: Serving,
+}
 
 impl Server {
     /// Returns a builder, for a server with other rules.
@@ -106,13 +111,13 @@ impl Server {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn local_addr(&self) -> SocketAddr {
-        self.0.local_addr()
+        self.serving.local_addr()
     }
 }
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.serving.fmt(f)
     }
 }
 

@@ -1,10 +1,11 @@
 //! What this crate asks of `monochrome`, which keeps these values with each runtime.
 
+use std::collections::HashMap;
+use std::fmt;
 use std::sync::OnceLock;
 
 use sched::Sched;
-
-use crate::metrics::LastStacks;
+use sched::sync::Mutex;
 
 /// Functions of `monochrome`.
 #[derive(Debug)]
@@ -13,6 +14,17 @@ pub struct Host {
     pub last_stacks: fn(&Sched) -> &LastStacks,
     /// Returns how many calls wait in line, because too many block already.
     pub waiting: fn(&Sched) -> usize,
+}
+
+/// The addresses on the last stack of the hogs of each spawn place, of one runtime. The host keeps them with
+/// that runtime.
+#[derive(Default)]
+pub struct LastStacks(pub(crate) Mutex<HashMap<String, Box<[usize]>>>);
+
+impl fmt::Debug for LastStacks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LastStacks").finish_non_exhaustive()
+    }
 }
 
 static HOST: OnceLock<&'static Host> = OnceLock::new();

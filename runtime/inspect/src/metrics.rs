@@ -6,7 +6,7 @@ mod prometheus;
 use std::sync::Arc;
 
 #[doc(hidden)]
-pub use hogs::{Calls, LastStacks, Reader, hogs_of, start_reader};
+pub use hogs::{Calls, Reader, hogs_of, start_reader};
 pub use hogs::{Hog, HogPlace, LateWake};
 pub use prometheus::prometheus;
 use sched::Sched;

@@ -1,7 +1,6 @@
 //! `hogs`: the thread that reads what the scheduler notes of hogs and of late wake-ups, finds their stacks,
 //! and calls the user.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
@@ -9,7 +8,6 @@ use std::sync::{Arc, Weak};
 use std::thread as os;
 use std::time::Duration;
 
-use sched::sync::Mutex;
 use sched::{Hogging, Hogs, Noted, Sched, starting};
 
 #[doc(inline)]
@@ -81,17 +79,6 @@ impl Calls {
     /// Returns `true` if a thread must read the notes.
     pub fn need_reader(&self) -> bool {
         cfg!(feature = "dump-stacks") || self.hog.is_some() || self.late.is_some()
-    }
-}
-
-/// The addresses on the last stack of the hogs of each spawn place, of one runtime. The host keeps them with
-/// that runtime.
-#[derive(Default)]
-pub struct LastStacks(Mutex<HashMap<String, Box<[usize]>>>);
-
-impl fmt::Debug for LastStacks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LastStacks").finish_non_exhaustive()
     }
 }
 
