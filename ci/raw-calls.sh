@@ -15,7 +15,7 @@ sim syscall: statx outside of a simulation, as the caller's own call
 sched clock_gettime: the CPU time of a thread, which no simulation answers (watch/debugger.rs)
 sched pthread_sigmask raise: the effect of a signal without its handler, in that handler, where the hook is the system call (sys/default_effect.rs, stack/overflow.rs)
 sched pthread_self: whether a thread asks for its own stack (m/bounds.rs), by the name that the hook gives it; the trial of blocks (tls/try_out.rs), before any green thread
-runtime parking_lot parking_lot_core syscall: a futex, of a lock that is contended; a wake looks for green threads, too; no lock of the table is held, and no signal handler runs
+monochrome_inspect parking_lot parking_lot_core syscall: a futex, of a lock that is contended; a wake looks for green threads, too; no lock of the table is held, and no signal handler runs
 mio accept4 close connect epoll_wait: in the runtime, where a hook is the system call; or on non-blocking sockets; close ends waits of foreign code
 mio bind epoll_ctl fcntl getsockopt ioctl listen setsockopt socket socketpair: on sockets of the system, or in the runtime, where a hook is the system call
 socket2 accept accept4 close connect poll recv recvfrom recvmsg send sendmsg sendto: sockets of the user, non-blocking
