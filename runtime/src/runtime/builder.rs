@@ -567,7 +567,7 @@ impl Builder {
 
     /// Looks for green threads that wait for each other each time `interval` has passed, and writes them to
     /// stderr with their stacks (feature `dump-stacks`), once. The program goes on.
-    /// [`dump::on_deadlock`](crate::dump::on_deadlock) takes them instead. The default is no search, or the
+    /// [`dump::on_deadlock`] takes them instead. The default is no search, or the
     /// environment variable `RUNTIME_DEADLOCK`: an interval in ms.
     ///
     /// This finds circles over mutexes, read-write locks, joins and scopes, and locks that leaked, while
