@@ -54,9 +54,9 @@
 //!
 //! `&TcpStream` implements `Read` and `Write` as in std, so libraries for blocking streams (TLS, WebSocket,
 //! database drivers) run unchanged. For async libraries, the features `futures-io`, `tokio-io` and `hyper`
-//! give [`TcpStream`] and `UnixStream` the traits of those crates. A clone, or a reference with `futures-io`,
-//! implements them too. By these traits one task waits in each direction of a clone: further tasks use a
-//! clone each.
+//! give [`TcpStream`] and `UnixStream` the traits of those crates. A clone, or a reference with `futures-io`
+//! and `tokio-io`, implements them too. By these traits one task waits in each direction of a clone: further
+//! tasks use a clone each. `into_split` makes a half that reads and a half that writes.
 //!
 //! # Cancellation
 //!
@@ -68,6 +68,7 @@ mod awaited;
 mod backlog;
 mod backoff;
 mod convert;
+mod halves;
 pub(crate) mod incoming;
 mod look_up;
 mod macros;
@@ -89,6 +90,7 @@ mod udp;
 pub mod unix;
 
 pub use addrs::ToSocketAddrs;
+pub use halves::{OwnedReadHalf, OwnedWriteHalf, ReuniteError, Split};
 pub use look_up::{lookup_host, lookup_host_async};
 #[cfg(unix)]
 pub use readiness::{Async, Readiness};

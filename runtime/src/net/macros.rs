@@ -245,6 +245,90 @@ macro_rules! stream_async_methods {
     };
 }
 
+/// Reading and writing without waiting. `$made` makes `one` and `other`, which are connected.
+macro_rules! stream_try_methods {
+    ($made:literal) => {
+        /// Reads into `buf` without waiting. Returns the number of bytes, which is 0 at the end of the
+        /// stream.
+        ///
+        /// The time-outs and the non-blocking mode have no effect on it.
+        ///
+        /// # Errors
+        ///
+        /// Returns `WouldBlock` if there is nothing to read, and else the system's error.
+        ///
+        /// ```
+        #[doc = $made]
+        /// let nothing = one.try_read(&mut [0; 100]).unwrap_err();
+        /// assert_eq!(nothing.kind(), std::io::ErrorKind::WouldBlock);
+        /// # drop(other);
+        /// # std::io::Result::Ok(())
+        /// ```
+        pub fn try_read(&self, buf: &mut [u8]) -> std::io::Result<usize> {
+            self.0.attempt_once(netpoll::Direction::Read, |stream| crate::net::source::receive(stream, buf))
+        }
+
+        /// Reads into several buffers without waiting, as [`try_read`](Self::try_read) does into one. Returns
+        /// the number of bytes.
+        ///
+        /// # Errors
+        ///
+        /// Returns `WouldBlock` if there is nothing to read, and else the system's error.
+        ///
+        /// ```
+        #[doc = $made]
+        /// let mut bytes = [0; 100];
+        /// let nothing = one.try_read_vectored(&mut [std::io::IoSliceMut::new(&mut bytes)]).unwrap_err();
+        /// assert_eq!(nothing.kind(), std::io::ErrorKind::WouldBlock);
+        /// # drop(other);
+        /// # std::io::Result::Ok(())
+        /// ```
+        pub fn try_read_vectored(&self, bufs: &mut [std::io::IoSliceMut<'_>]) -> std::io::Result<usize> {
+            self.0.attempt_once(netpoll::Direction::Read, |mut stream| {
+                std::io::Read::read_vectored(&mut stream, bufs)
+            })
+        }
+
+        /// Writes bytes of `buf` without waiting. Returns the number of bytes that were written.
+        ///
+        /// The time-outs and the non-blocking mode have no effect on it.
+        ///
+        /// # Errors
+        ///
+        /// Returns `WouldBlock` if there is no room, and else the system's error.
+        ///
+        /// ```
+        #[doc = $made]
+        /// assert_eq!(one.try_write(b"hello")?, 5);
+        /// # drop(other);
+        /// # std::io::Result::Ok(())
+        /// ```
+        pub fn try_write(&self, buf: &[u8]) -> std::io::Result<usize> {
+            self.0.attempt_once(netpoll::Direction::Write, |stream| crate::net::source::send(stream, buf))
+        }
+
+        /// Writes bytes of several buffers without waiting, as [`try_write`](Self::try_write) does of one.
+        /// Returns the number of bytes that were written.
+        ///
+        /// # Errors
+        ///
+        /// Returns `WouldBlock` if there is no room, and else the system's error.
+        ///
+        /// ```
+        #[doc = $made]
+        /// let parts = [std::io::IoSlice::new(b"hel"), std::io::IoSlice::new(b"lo")];
+        /// assert_eq!(one.try_write_vectored(&parts)?, 5);
+        /// # drop(other);
+        /// # std::io::Result::Ok(())
+        /// ```
+        pub fn try_write_vectored(&self, bufs: &[std::io::IoSlice<'_>]) -> std::io::Result<usize> {
+            self.0.attempt_once(netpoll::Direction::Write, |mut stream| {
+                std::io::Write::write_vectored(&mut stream, bufs)
+            })
+        }
+    };
+}
+
 /// Waiting for readiness. `$made` makes `socket`.
 macro_rules! readiness_methods {
     ($made:literal) => {
@@ -355,5 +439,6 @@ macro_rules! stream_io {
 }
 
 pub(crate) use {
-    readiness_methods, shared_methods, stream_async_methods, stream_io, timeout_methods, ttl_methods,
+    readiness_methods, shared_methods, stream_async_methods, stream_io, stream_try_methods, timeout_methods,
+    ttl_methods,
 };

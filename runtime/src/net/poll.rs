@@ -198,8 +198,11 @@ mod tokio_streams {
     use super::*;
 
     tokio_io!(TcpStream);
+    tokio_io!(&TcpStream);
     #[cfg(unix)]
     tokio_io!(UnixStream);
+    #[cfg(unix)]
+    tokio_io!(&UnixStream);
 }
 
 #[cfg(feature = "hyper")]

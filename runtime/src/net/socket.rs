@@ -157,6 +157,11 @@ impl<S: Sourced> Socket<S> {
         Socket::of(Arc::clone(&self.shared))
     }
 
+    /// Returns `true` if both handles are of the same socket.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     #[inline]
     pub(crate) fn source(&self) -> &S {
         self.shared.source.as_ref().expect("the source is there until it is taken")
@@ -249,6 +254,21 @@ impl<S: Sourced> Socket<S> {
                 op(self.source())
             }
             done => done,
+        }
+    }
+
+    /// Makes one attempt for a user, which never waits. An attempt that a signal interrupts is made again.
+    pub(crate) fn attempt_once<T>(
+        &self,
+        direction: Direction,
+        mut op: impl FnMut(&S) -> io::Result<T>,
+    ) -> io::Result<T> {
+        crate::point();
+        loop {
+            match call(|| self.attempt(direction, &mut op)) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                done => return done,
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! `UdpSocket`: datagrams over UDP, with calls that park. The API is that of std.
 
+mod tries;
+
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 

@@ -11,6 +11,7 @@ mod poll;
 mod server;
 mod sockets;
 mod tcp;
+mod tries;
 mod udp;
 mod unix;
 mod urgent;

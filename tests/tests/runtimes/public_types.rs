@@ -269,6 +269,9 @@ fn in_net_fs_and_slots() {
         TcpListener: "SYUR";
         TcpStream: "SYUR";
         UdpSocket: "SYUR";
+        OwnedReadHalf<TcpStream>: "SYUR";
+        OwnedWriteHalf<TcpStream>: "SYUR";
+        ReuniteError<TcpStream>: "SYUR";
         Incoming<'static>: "SYUR";
         Server: "SYUR";
         ServerBuilder: "SY";

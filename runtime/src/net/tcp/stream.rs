@@ -8,7 +8,8 @@ use netpoll::Direction;
 
 use crate::net::addrs::{ToSocketAddrs, each_address, no_address, resolve_async};
 use crate::net::macros::{
-    readiness_methods, shared_methods, stream_async_methods, stream_io, timeout_methods, ttl_methods,
+    readiness_methods, shared_methods, stream_async_methods, stream_io, stream_try_methods, timeout_methods,
+    ttl_methods,
 };
 use crate::net::socket::{Socket, call, no_time, result_of_connect};
 use crate::net::source as net;
@@ -240,6 +241,12 @@ impl TcpStream {
          let one = runtime::net::TcpStream::connect(addr)?;\n\
          let (other, _) = listener.accept()?;"
     );
+    stream_try_methods!(
+        "# let listener = runtime::net::TcpListener::bind(\"127.0.0.1:0\")?;\n\
+         # let addr = listener.local_addr()?;\n\
+         let one = runtime::net::TcpStream::connect(addr)?;\n\
+         let (other, _) = listener.accept()?;"
+    );
 
     /// Sets whether small writes are sent at once (`true`), or gathered by Nagle's algorithm (`false`, the
     /// default).
@@ -299,6 +306,27 @@ impl TcpStream {
     /// ```
     pub fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
         self.0.ask(|stream| net::set_linger(stream, linger))
+    }
+
+    /// Makes closing reset the connection, and drop what is not sent: as
+    /// [`set_linger`](TcpStream::set_linger) with a time of zero. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error.
+    ///
+    /// ```
+    /// use std::io::{ErrorKind, Read};
+    /// # let listener = runtime::net::TcpListener::bind("127.0.0.1:0")?;
+    /// let stream = runtime::net::TcpStream::connect(listener.local_addr()?)?;
+    /// let (mut peer, _) = listener.accept()?;
+    /// stream.set_zero_linger()?;
+    /// drop(stream);
+    /// assert_eq!(peer.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn set_zero_linger(&self) -> io::Result<()> {
+        self.set_linger(Some(Duration::ZERO))
     }
 
     /// Returns the value that [`set_linger`](TcpStream::set_linger) has set, in whole seconds.

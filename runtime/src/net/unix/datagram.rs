@@ -1,5 +1,7 @@
 //! `UnixDatagram`: datagrams within one machine, with calls that park. The API is that of std.
 
+mod tries;
+
 use std::io;
 use std::net::Shutdown;
 use std::os::unix::net::SocketAddr;

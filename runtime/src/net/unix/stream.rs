@@ -9,7 +9,7 @@ use netpoll::Direction;
 
 use super::pauses::{after_pauses, after_pauses_async};
 use crate::net::macros::{
-    readiness_methods, shared_methods, stream_async_methods, stream_io, timeout_methods,
+    readiness_methods, shared_methods, stream_async_methods, stream_io, stream_try_methods, timeout_methods,
 };
 use crate::net::socket::{Socket, call, result_of_connect};
 use crate::net::source as net;
@@ -126,6 +126,7 @@ impl UnixStream {
     }
 
     stream_async_methods!("let (one, other) = runtime::net::unix::UnixStream::pair()?;");
+    stream_try_methods!("let (one, other) = runtime::net::unix::UnixStream::pair()?;");
 
     /// Returns two streams that are connected with each other and have no address.
     ///
