@@ -223,7 +223,7 @@ lock_by_path() {
 # write_by_path FILE: writes a file of tokio's tests with this project's names, without the tests that are left out.
 write_by_path() {
     local scripts=(-f "$given/by-path/names/all.sed")
-    [ ! -f "$given/by-path/names/$1.sed" ] || scripts=(-f "$given/by-path/names/$1.sed" "${scripts[@]}")
+    [ ! -f "$given/by-path/names/$1.sed" ] || scripts+=(-f "$given/by-path/names/$1.sed")
     [[ $1 != time_* ]] || scripts+=(-f "$given/by-path/names/time.sed")
     left_out_by_path "$1" | sed 's/.*/s|^ *\\(pub \\)\\?\\(async \\)\\?fn &\\b|#[cfg(any())] \&|/' >"$folder/left-out.sed"
     sed "${scripts[@]}" -f "$folder/left-out.sed" "$tests/$1.rs" >"$folder/tests/$1.rs.new"

@@ -1,0 +1,5 @@
+# The listener is std's in this file.
+s/\bnet::TcpListener::bind_async(/net::TcpListener::bind(/
+s/\blistener\.accept_async()/listener.accept()/
+s/\.peek(/.peek_async(/
+s/\bnet::TcpStream::connect_async(/net::TcpStream::connect(/

@@ -1,0 +1,2 @@
+# More of what awaits.
+s/\.\(send\)(/.\1_async(/
