@@ -4,10 +4,6 @@ use std::error::Error;
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::Shutdown;
-#[cfg(any(feature = "futures-io", feature = "tokio-io"))]
-use std::pin::Pin;
-#[cfg(any(feature = "futures-io", feature = "tokio-io"))]
-use std::task::{Context, Poll};
 
 use super::TcpStream;
 #[cfg(unix)]
@@ -105,8 +101,8 @@ split!(UnixStream, "let (one, other) = runtime::net::unix::UnixStream::pair()?;"
 
 /// The half that reads, of a stream that `into_split` has split.
 ///
-/// It reads as the stream does: by [`Read`], by the traits of the features `futures-io` and `tokio-io`, and by
-/// the methods of the stream, through [`as_ref`](AsRef::as_ref).
+/// It reads as the stream does: by [`Read`], and by the traits of the features `futures-io` and `tokio-io`.
+/// It gives the stream with all its methods by [`as_ref`](AsRef::as_ref).
 ///
 /// ```
 /// # let listener = runtime::net::TcpListener::bind("127.0.0.1:0")?;
@@ -118,12 +114,12 @@ split!(UnixStream, "let (one, other) = runtime::net::unix::UnixStream::pair()?;"
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Debug)]
-pub struct OwnedReadHalf<S: Split>(S);
+pub struct OwnedReadHalf<S: Split>(pub(super) S);
 
 /// The half that writes, of a stream that `into_split` has split.
 ///
-/// It writes as the stream does: by [`Write`], by the traits of the features `futures-io` and `tokio-io`, and
-/// by the methods of the stream, through [`as_ref`](AsRef::as_ref).
+/// It writes as the stream does: by [`Write`], and by the traits of the features `futures-io` and `tokio-io`.
+/// It gives the stream with all its methods by [`as_ref`](AsRef::as_ref).
 ///
 /// **Dropping it ends the stream for the peer**, unless [`forget`](Self::forget) drops it.
 ///
@@ -205,7 +201,7 @@ impl<S: Split> OwnedWriteHalf<S> {
         self.0.as_ref().expect("the stream is taken when the half ends")
     }
 
-    fn stream_mut(&mut self) -> &mut S {
+    pub(super) fn stream_mut(&mut self) -> &mut S {
         self.0.as_mut().expect("the stream is taken when the half ends")
     }
 }
@@ -254,49 +250,6 @@ impl<S: Split + Write> Write for OwnedWriteHalf<S> {
         self.stream_mut().flush()
     }
 }
-
-/// The traits of another crate. `$end` is the method that ends the writing side.
-#[cfg(any(feature = "futures-io", feature = "tokio-io"))]
-macro_rules! awaited {
-    ($read:path, $write:path, $buf:ty, $n:ty, $end:ident) => {
-        impl<S: Split + $read + Unpin> $read for OwnedReadHalf<S> {
-            fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: $buf) -> Poll<io::Result<$n>> {
-                Pin::new(&mut self.0).poll_read(cx, buf)
-            }
-        }
-
-        impl<S: Split + $write + Unpin> $write for OwnedWriteHalf<S> {
-            fn poll_write(
-                mut self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-                buf: &[u8],
-            ) -> Poll<io::Result<usize>> {
-                Pin::new(self.stream_mut()).poll_write(cx, buf)
-            }
-
-            fn poll_write_vectored(
-                mut self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-                bufs: &[IoSlice<'_>],
-            ) -> Poll<io::Result<usize>> {
-                Pin::new(self.stream_mut()).poll_write_vectored(cx, bufs)
-            }
-
-            fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-                Pin::new(self.stream_mut()).poll_flush(cx)
-            }
-
-            fn $end(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-                Pin::new(self.stream_mut()).$end(cx)
-            }
-        }
-    };
-}
-
-#[cfg(feature = "futures-io")]
-awaited!(futures_io::AsyncRead, futures_io::AsyncWrite, &mut [u8], usize, poll_close);
-#[cfg(feature = "tokio-io")]
-awaited!(tokio::io::AsyncRead, tokio::io::AsyncWrite, &mut tokio::io::ReadBuf<'_>, (), poll_shutdown);
 
 /// The error of [`OwnedReadHalf::reunite`]: the halves are of different streams. It has both halves.
 ///

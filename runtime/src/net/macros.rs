@@ -316,8 +316,8 @@ macro_rules! stream_try_methods {
         ///
         /// ```
         #[doc = $made]
-        /// let parts = [std::io::IoSlice::new(b"hel"), std::io::IoSlice::new(b"lo")];
-        /// assert_eq!(one.try_write_vectored(&parts)?, 5);
+        /// let parts = [std::io::IoSlice::new(b"go"), std::io::IoSlice::new(b"ahead")];
+        /// assert_eq!(one.try_write_vectored(&parts)?, 7);
         /// # drop(other);
         /// # std::io::Result::Ok(())
         /// ```

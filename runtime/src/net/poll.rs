@@ -181,6 +181,44 @@ macro_rules! hyper {
     };
 }
 
+/// The traits of another crate for the halves of a stream. `$end` is the method that ends the writing side.
+#[allow(unused_macros, reason = "it is for two of three features")]
+macro_rules! halves {
+    ($read:path, $write:path, $buf:ty, $n:ty, $end:ident) => {
+        impl<S: crate::net::Split + $read + Unpin> $read for crate::net::OwnedReadHalf<S> {
+            fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: $buf) -> Poll<io::Result<$n>> {
+                Pin::new(&mut self.0).poll_read(cx, buf)
+            }
+        }
+
+        impl<S: crate::net::Split + $write + Unpin> $write for crate::net::OwnedWriteHalf<S> {
+            fn poll_write(
+                mut self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buf: &[u8],
+            ) -> Poll<io::Result<usize>> {
+                Pin::new(self.stream_mut()).poll_write(cx, buf)
+            }
+
+            fn poll_write_vectored(
+                mut self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                bufs: &[io::IoSlice<'_>],
+            ) -> Poll<io::Result<usize>> {
+                Pin::new(self.stream_mut()).poll_write_vectored(cx, bufs)
+            }
+
+            fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Pin::new(self.stream_mut()).poll_flush(cx)
+            }
+
+            fn $end(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Pin::new(self.stream_mut()).$end(cx)
+            }
+        }
+    };
+}
+
 #[cfg(feature = "futures-io")]
 mod futures_io_streams {
     use super::*;
@@ -191,6 +229,7 @@ mod futures_io_streams {
     futures_io!(UnixStream);
     #[cfg(unix)]
     futures_io!(&UnixStream);
+    halves!(futures_io::AsyncRead, futures_io::AsyncWrite, &mut [u8], usize, poll_close);
 }
 
 #[cfg(feature = "tokio-io")]
@@ -203,6 +242,7 @@ mod tokio_streams {
     tokio_io!(UnixStream);
     #[cfg(unix)]
     tokio_io!(&UnixStream);
+    halves!(tokio::io::AsyncRead, tokio::io::AsyncWrite, &mut tokio::io::ReadBuf<'_>, (), poll_shutdown);
 }
 
 #[cfg(feature = "hyper")]
