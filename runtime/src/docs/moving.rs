@@ -135,8 +135,10 @@
 //! Only these calls may move a closure to another OS thread:
 //!
 //! - [`sleep`](crate::sleep), [`sleep_until`](crate::sleep_until), [`yield_now`](crate::yield_now),
-//!   [`thread::park`](crate::thread::park), [`thread::park_timeout`](crate::thread::park_timeout);
-//! - [`JoinHandle::join`](crate::JoinHandle::join), the end of [`scope()`](crate::scope()),
+//!   [`thread::park`](crate::thread::park), [`thread::park_timeout`](crate::thread::park_timeout),
+//!   [`Interval::tick`](crate::time::Interval::tick);
+//! - [`JoinHandle::join`](crate::JoinHandle::join), waiting for a member of a
+//!   [`JoinSet`](crate::thread::JoinSet), the end of [`scope()`](crate::scope()),
 //!   [`block_on`](crate::block_on) with a future that is not ready at once, dropping a
 //!   [`Runtime`](crate::Runtime) or shutting it down;
 //! - [`channel`](crate::channel): sending to a full channel, receiving from an empty one,
@@ -152,8 +154,8 @@
 //!   for a child process;
 //! - [`fs`](crate::fs): a call that waits in line for an OS thread, and
 //!   [`File::lock`](crate::fs::File::lock);
-//! - a call that runs one of these: a closure in [`time::timeout`](crate::time::timeout) or
-//!   [`blocking`](crate::blocking), a destructor.
+//! - a call that runs one of these: a closure in [`time::timeout`](crate::time::timeout),
+//!   [`time::timeout_at`](crate::time::timeout_at) or [`blocking`](crate::blocking), a destructor.
 //!
 //! No other call moves its caller, even if the caller has lost its P during the call (see
 //! [rescue](super::glossary#rescue)). [`spawn()`](crate::spawn()),

@@ -4,7 +4,7 @@
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use runtime::channel::{self, bounded, unbounded};
 use runtime::context::Context as Ctx;
@@ -14,7 +14,7 @@ use runtime::sync::{
     watch,
 };
 use runtime::thread::{self, JoinSet, park, park_timeout, pin};
-use runtime::time::{Ticker, Timer, after_func, sleep_async, timeout};
+use runtime::time::{Ticker, Timer, after_func, interval, interval_at, sleep_async, timeout, timeout_at};
 use runtime::{JoinHandle, block_on, blocking, scope, select, sleep, spawn, yield_now};
 use tests::crowd::Spinners;
 use tests::{on, os_thread, spin};
@@ -201,6 +201,30 @@ const STAY: &[(&str, Prepare)] = &[
             set.detach_all();
         })
     }),
+    ("JoinSet: extend, try_join_next_with_id", || {
+        keeping(Mutex::new(JoinSet::new()), |set| {
+            let mut set = set.try_lock().unwrap();
+            set.extend([std::future::pending::<()>()]);
+            assert!(set.try_join_next_with_id().is_none());
+        })
+    }),
+    ("Sleep::reset", || {
+        keeping(Mutex::new(sleep_async(HOUR)), |sleep| {
+            let mut sleep = sleep.try_lock().unwrap();
+            let deadline = sleep.deadline();
+            sleep.reset(deadline + HOUR);
+            assert!(!sleep.is_elapsed());
+        })
+    }),
+    ("interval, reset", || Box::new(|| interval(HOUR).reset())),
+    ("timeout_at of code that computes", || Box::new(|| timeout_at(Instant::now() + HOUR, || ()).unwrap())),
+    ("UdpSocket::try_recv_from, try_send_to", || {
+        let socket = runtime::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        keeping(socket, |socket| {
+            assert!(socket.try_recv_from(&mut [0; 10]).is_err());
+            socket.try_send_to(b"hello", socket.local_addr().unwrap()).unwrap();
+        })
+    }),
     ("watch: send, send_modify, borrow, has_changed, subscribe", || {
         let (sender, receiver) = watch::channel(0);
         drop(spawn({
@@ -328,6 +352,14 @@ const PARK: &[(&str, fn())] = &[
         let mut set = JoinSet::new();
         set.spawn(|| sleep(MILLI / 10));
         set.join_next().unwrap().unwrap();
+    }),
+    ("JoinSet::join_next_with_id", || {
+        let mut set = JoinSet::new();
+        set.spawn(|| sleep(MILLI / 10));
+        set.join_next_with_id().unwrap().unwrap();
+    }),
+    ("Interval::tick", || {
+        interval_at(Instant::now() + MILLI / 10, HOUR).tick();
     }),
     ("Context::run of code that waits", || {
         let (context, _cancel) = Ctx::background().with_timeout(MILLI / 10);
