@@ -99,8 +99,34 @@ pub fn notify(signals: &[i32]) -> io::Result<Signals> {
 /// # std::io::Result::Ok(())
 /// ```
 pub fn ctrl_c() -> io::Result<()> {
-    let gone = |_| io::Error::new(ErrorKind::NotConnected, "the runtime that waits for signals has ended");
-    notify(&[SIGINT])?.recv().map(drop).map_err(gone)
+    notify(&[SIGINT])?.recv().map(drop).map_err(|_| runtime_has_ended())
+}
+
+/// Waits for the next `SIGINT`, as [`ctrl_c`] does, in a future, with any executor.
+///
+/// A signal counts from this call on, before the first poll. Dropping the future ends the receiving.
+///
+/// # Errors
+///
+/// The future returns the errors of [`notify`].
+///
+/// ```no_run
+/// use runtime::time::{Duration, timeout_async};
+/// runtime::block_on(async {
+///     match timeout_async(Duration::from_secs(60), runtime::signal::ctrl_c_async()).await {
+///         Ok(pressed) => pressed.inspect(|()| println!("goodbye")),
+///         Err(_) => Ok(println!("a minute without ctrl-c")),
+///     }
+/// })?;
+/// # std::io::Result::Ok(())
+/// ```
+pub fn ctrl_c_async() -> impl Future<Output = io::Result<()>> + Send {
+    let signals = notify(&[SIGINT]);
+    async move { signals?.recv_async().await.map(drop).map_err(|_| runtime_has_ended()) }
+}
+
+fn runtime_has_ended() -> io::Error {
+    io::Error::new(ErrorKind::NotConnected, "the runtime that waits for signals has ended")
 }
 
 /// A channel of signal numbers: it dereferences to a [`Receiver`]. Dropping it ends the receiving.

@@ -12,7 +12,7 @@ use runtime::channel::{RecvTimeoutError, TryRecvError};
 use runtime::signal::{self, SIGINT, SIGKILL, SIGSEGV, SIGTERM, SIGUSR1, SIGUSR2};
 use runtime::thread::Cancelled;
 use runtime::time::timeout;
-use runtime::{select, sleep, spawn};
+use runtime::{block_on, select, sleep, spawn};
 use tests::child::{passes, run};
 use tests::{Watchdog, everywhere, on, on_each, wait_until, with};
 
@@ -121,6 +121,22 @@ fn ctrl_c_waits_for_an_interrupt() {
                 done.load(SeqCst)
             });
             waits.join().unwrap();
+        });
+    });
+}
+
+#[test]
+fn an_interrupt_is_awaited_from_the_call_on() {
+    passes("an_interrupt_is_awaited_from_the_call_on", "", || {
+        keep(&[SIGINT]);
+        everywhere(|| {
+            // The signal comes before the first poll.
+            let pressed = signal::ctrl_c_async();
+            send(SIGINT);
+            block_on(pressed).unwrap();
+            let pressed = spawn(signal::ctrl_c_async());
+            send(SIGINT);
+            pressed.join().unwrap().unwrap();
         });
     });
 }

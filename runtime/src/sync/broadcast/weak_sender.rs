@@ -11,7 +11,7 @@ use super::{Sender, Shared};
 /// later can keep one, and receivers still see the end of all senders.
 ///
 /// ```
-/// let (sender, mut receiver) = runtime::sync::broadcast::channel(8);
+/// let (sender, mut receiver) = runtime::sync::broadcast::channel::<i32>(8);
 /// let weak = sender.downgrade();
 /// runtime::spawn(move || drop(sender));
 /// // The receiver sees the end, although `weak` lives.
@@ -57,7 +57,9 @@ impl<T> WeakSender<T> {
     ///
     /// ```
     /// let (sender, _receiver) = runtime::sync::broadcast::channel::<i32>(8);
-    /// assert_eq!(sender.downgrade().clone().weak_count(), 1);
+    /// let weak = sender.downgrade();
+    /// let _other = weak.clone();
+    /// assert_eq!(weak.weak_count(), 2);
     /// ```
     pub fn weak_count(&self) -> usize {
         self.0.lock().weak_senders

@@ -28,6 +28,10 @@ pub mod runtime {
     pub use ::runtime::{Builder, Handle, Runtime};
 }
 
+pub mod signal {
+    pub use ::runtime::signal::ctrl_c_async as ctrl_c;
+}
+
 pub mod sync {
     pub use ::runtime::sync::*;
 }
