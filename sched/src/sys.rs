@@ -29,11 +29,13 @@ pub(crate) const MAPPINGS_LEFT: usize = 8;
 
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
 pub(crate) use linux::{
-    advise_stacks, discard, has_mappings, least_signal_stack, mark_guard, most_mappings, refuses_writes, room,
+    GUARDS_STAY, advise_stacks, discard, has_mappings, least_signal_stack, mark_guard, most_mappings,
+    refuses_writes, room,
 };
 #[cfg(all(unix, not(all(any(target_os = "linux", target_os = "android"), not(portable)))))]
 pub(crate) use unix::{
-    advise_stacks, discard, has_mappings, least_signal_stack, mark_guard, most_mappings, refuses_writes, room,
+    GUARDS_STAY, advise_stacks, discard, has_mappings, least_signal_stack, mark_guard, most_mappings,
+    refuses_writes, room,
 };
 #[cfg(unix)]
 pub(crate) use unix::{errno, forbid, map, page_size, set_errno, unmap, write};

@@ -16,9 +16,8 @@
 //!
 //! A stack is taken when the green thread first runs. After its end the stack is used again by the next green
 //! thread. The memory of stacks that a burst has left behind goes back to the system within seconds, their
-//! address space when the runtime ends. (On macOS and the BSDs the system takes the memory back only when it
-//! needs it, so it is still counted as in use.) Each green thread has a record of 256 bytes. Records are
-//! reused and never freed, so their number is the largest number of green threads that were alive at once.
+//! address space when the runtime ends. Each green thread has a record of 256 bytes. Records are reused and
+//! never freed, so their number is the largest number of green threads that were alive at once.
 //!
 //! # Crates that grow stacks
 //!

@@ -90,7 +90,7 @@ pub(crate) fn changes_soon(word: &AtomicU32, expected: u32) -> bool {
 /// Returns the real time in nanoseconds.
 fn real_time() -> u64 {
     // By a system call: libc's function is that of the simulation, which only Linux has.
-    #[cfg_attr(not(target_os = "linux"), allow(unused_mut))]
+    #[cfg_attr(any(portable, not(target_os = "linux")), allow(unused_mut))]
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     #[cfg(all(target_os = "linux", not(portable)))]
     // SAFETY: the call writes `time`.

@@ -64,12 +64,12 @@ impl Slabs {
         self.build(limit)
     }
 
-    /// Gives the physical pages of idle stacks back to the system, in one call for each run of neighbours;
-    /// sorts `stacks` for that. The stacks keep their guards, their address space and the pages above their
+    /// Gives the physical pages of idle stacks back to the system, in one call for each run of neighbours (for
+    /// each stack where the call would remove guards); sorts `stacks` for that. The stacks keep their guards, their address space and the pages above their
     /// bases.
     pub(crate) fn release_pages(&self, stacks: &mut [Stack]) {
         stacks.sort_unstable_by_key(Stack::limit);
-        for run in runs(stacks) {
+        for run in runs(stacks, sys::GUARDS_STAY) {
             // A failure (locked memory) is harmless: the pages stay.
             // SAFETY: the owner of a stack alone may use it, and `stacks` is borrowed mutably. The guards
             // inside the range belong to stacks of the same run.
@@ -186,11 +186,11 @@ impl Drop for Slab {
 }
 
 /// Returns the ranges to give back for `stacks`, which are sorted by address: one range for each run of whole
-/// neighbours.
-fn runs(stacks: &[Stack]) -> impl Iterator<Item = Range<usize>> {
+/// neighbours, with the guards between them, or one for each stack without its guard.
+fn runs(stacks: &[Stack], with_guards: bool) -> impl Iterator<Item = Range<usize>> {
     let page = sys::page_size();
     stacks
-        .chunk_by(|lower, upper| lower.base() == upper.limit())
+        .chunk_by(move |lower, upper| with_guards && lower.base() == upper.limit())
         .map(move |run| run[0].guard_range().end..run[run.len() - 1].base() & !(page - 1))
 }
 
@@ -314,7 +314,6 @@ mod tests {
 
     #[test]
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    #[cfg_attr(portable, ignore = "MADV_FREE: the system takes the pages when it needs them")]
     fn release_gives_pages_back_and_leaves_guards() {
         for guards in each_way() {
             let slabs = Slabs::with_guards(64 * KIB, guards).unwrap();
@@ -372,8 +371,11 @@ mod tests {
         stacks.remove(2);
         let (_header, shorter) = stacks.remove(3).reserve_top(16);
         stacks.insert(3, shorter);
-        let (page, runs): (usize, Vec<_>) = (sys::page_size(), runs(&stacks).collect());
+        let (page, runs): (usize, Vec<_>) = (sys::page_size(), runs(&stacks, true).collect());
         assert_eq!(runs, [ends[0].0..ends[1].1, ends[3].0..ends[4].1 - page, ends[5].0..ends[5].1]);
+        let each: Vec<_> = super::runs(&stacks, false).collect();
+        let whole = |i: usize| ends[i].0..ends[i].1;
+        assert_eq!(each, [whole(0), whole(1), whole(3), ends[4].0..ends[4].1 - page, whole(5)]);
     }
 
     #[test]

@@ -105,6 +105,9 @@ pub(crate) unsafe fn mark_guard(start: usize, bytes: usize) -> io::Result<()> {
     unsafe { advise(start, bytes, MADV_GUARD_INSTALL) }
 }
 
+/// True: `discard` keeps the protection and the marks of the pages.
+pub(crate) const GUARDS_STAY: bool = true;
+
 /// Gives physical pages back; the next access finds zeroes. Guards stay. Fails for locked pages, which stay
 /// too.
 ///

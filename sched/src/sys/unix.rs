@@ -134,6 +134,7 @@ pub(crate) use elsewhere::*;
 #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
 mod elsewhere {
     use super::{c_int, io, with_exposed_provenance_mut};
+    use crate::sys::message::write_message;
 
     /// OpenBSD kills a process if its stack pointer is not in a mapping with this flag. On FreeBSD the flag
     /// makes a mapping grow, which must not happen here.
@@ -171,17 +172,36 @@ mod elsewhere {
         false
     }
 
-    /// Lets the system take the physical pages back when it needs them.
+    /// False: the pages that come in the place of the discarded ones have no protection.
+    pub(crate) const GUARDS_STAY: bool = false;
+
+    /// Gives the physical pages back to the system: zeroed pages that were never touched come in their place.
+    /// `MADV_FREE` would leave the pages with the process, and in its resident memory, until the system needs
+    /// them. Guards among the pages are gone.
     ///
     /// # Safety
-    /// The caller alone may use these pages, and needs nothing in them.
+    /// The pages belong to one `map`. The caller alone may use them, and needs nothing in them.
     #[inline(never)]
     pub(crate) unsafe fn discard(start: usize, bytes: usize) -> io::Result<()> {
-        // SAFETY: the caller alone may use these pages, and needs nothing in them.
-        if unsafe { libc::madvise(with_exposed_provenance_mut(start), bytes, libc::MADV_FREE) } == 0 {
+        if bytes == 0 {
             return Ok(());
         }
-        Err(io::Error::last_os_error())
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_FIXED | MAP_FLAGS;
+        let at = with_exposed_provenance_mut(start);
+        // SAFETY: the pages belong to a mapping of our own, and only the caller uses them.
+        if unsafe { libc::mmap(at, bytes, protection, flags, -1, 0) } != libc::MAP_FAILED {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        // A system may take the old pages away before it fails, and another mapping may then come to this
+        // address. The advice fails for pages that are not there.
+        // SAFETY: as above.
+        if unsafe { libc::madvise(at, bytes, libc::MADV_FREE) } != 0 {
+            write_message(format_args!("the system has taken memory of stacks away: {error}"));
+            std::process::abort();
+        }
+        Err(error)
     }
 
     /// Returns `usize::MAX`: no limit is known.
