@@ -5,6 +5,7 @@
 # ci/nightly.sh, not of .ci/run.
 # Usage: ci/kernels.sh [--all] [RELEASE ..]   (Debian's releases; default: bullseye bookworm trixie, with Linux 5.10, 6.1 and 6.12;
 #        --all: whole test programs, which take ten minutes for each kernel under emulation)
+# The kernel of the last release boots once more for 1,500 processors, of which it finds two.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 all=""
@@ -33,7 +34,7 @@ has_kernel() {
     mkdir -p "$at"
     of_release "$1" apt-get -q update >"$at/log" 2>&1 &&
         package=$(of_release "$1" apt-cache depends linux-image-cloud-amd64 2>>"$at/log" | sed -n 's/^ *Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1) &&
-        [ -n "$package" ] && (cd "$at" && of_release "$release" apt-get -q download "$package" >>log 2>&1) &&
+        [ -n "$package" ] && (cd "$at" && of_release "$1" apt-get -q download "$package" >>log 2>&1) &&
         dpkg-deb --fsys-tarfile "$at/$package"_*.deb | tar -xO --wildcards './boot/vmlinuz-*' >"$at/kernel" && mv "$at/kernel" "$at/vmlinuz" && rm "$at"/*.deb
 }
 
@@ -54,11 +55,12 @@ has_tools() {
     command -v qemu-system-x86_64 cpio >/dev/null && [ -x "$root/bin/busybox" ]
 }
 
-# qemu KERNEL INITRD ACCELERATION ..: boots the kernel until its first process ends it.
+# qemu KERNEL INITRD ACCELERATION ..: boots the kernel until its first process ends it. `words` are more for it.
+words=""
 qemu() {
     local libraries=$folder/tools/usr/lib/x86_64-linux-gnu:$folder/tools/lib/x86_64-linux-gnu
     LD_LIBRARY_PATH=$libraries timeout "$seconds" qemu-system-x86_64 "${options[@]}" "${@:3}" -smp 2 -m 3072 -nodefaults -no-reboot \
-        -display none -serial stdio -kernel "$1" -initrd "$2" -append "console=ttyS0 quiet panic=-1" </dev/null | tr -d '\r'
+        -display none -serial stdio -kernel "$1" -initrd "$2" -append "console=ttyS0 quiet panic=-1 $words" </dev/null | tr -d '\r'
 }
 
 # packs FOLDER FILE: makes the file with which a kernel begins.
@@ -78,7 +80,8 @@ install() {
     done
 }
 
-# What the first process does: it runs each line of /steps, and prints how that has ended.
+# What the first process does: it runs each line of /steps, or of the file that a word of the kernel names. It
+# prints how that has ended.
 first_process() {
     cat <<'END'
 #!/bin/busybox sh
@@ -94,6 +97,7 @@ echo 1000000 >/proc/sys/net/core/netdev_max_backlog
 cp /words/Cargo.toml /tmp
 cd /tmp
 ulimit -n 30000
+steps=$(sed -n 's/.*steps=\([^ ]*\).*/\1/p' /proc/cmdline)
 echo "kernel: $(uname -r), $(cat /proc/sys/vm/max_map_count) mappings"
 while read -r line; do
     echo "+ $line"
@@ -101,7 +105,7 @@ while read -r line; do
     code=$?
     tail -n 60 /tmp/out
     echo "ended with $code: $line"
-done </steps
+done <"${steps:-/steps}"
 echo "all steps have ended"
 reboot -f
 END
@@ -120,7 +124,7 @@ for example in hello sieve tour timers echo process; do install "$root" "$exampl
 # What these print is the same everywhere, but for one figure and the order of the lines.
 same="sed 's/ in [^ ]*;/;/' | sort"
 for example in hello sieve; do "$root/programs/$example" | eval "$same" >"$root/words/$example.expected"; done
-for program in system net thread sync load; do install "$root" "$program" "$(executable "$program" test -p tests --no-run --test "$program")"; done
+for program in system net thread sync load runtimes; do install "$root" "$program" "$(executable "$program" test -p tests --no-run --test "$program")"; done
 first_process >"$root/init"
 chmod +x "$root/init"
 
@@ -129,7 +133,7 @@ chmod +x "$root/init"
 # without names of functions have no reports for `panic_report`.
 if [ "$all" ]; then
     tests=("net --test-threads 4" "system --test-threads 4" "thread --test-threads 4 --skip own_locals_libraries --skip panic_report"
-        "sync --test-threads 4" "load --test-threads 2 threads:: limits::")
+        "sync --test-threads 4" "load --test-threads 2 threads:: limits:: trim::")
 else
     tests=("system --test-threads 2 refused::newer_waits process:: signals_ stdin::" "net --test-threads 2 tcp:: udp:: unix:: descriptors:: poll::"
         "load --test-threads 2 mappings os_threads_of_a_burst")
@@ -138,7 +142,10 @@ fi
     for example in hello sieve; do echo "/programs/$example | $same | cmp - /words/$example.expected"; done
     printf '/programs/%s\n' "tour /words --sleepers 28000" "tour /words --sleepers 40000" "timers 10000 --rounds 1" "echo --clients 50 --secs 2" process
     printf '/programs/%s\n' "${tests[@]}"
+    echo "TESTS_HOT_PLUG=1 /programs/runtimes --test-threads 1 processors::the_default_number_follows_"
 } >"$root/steps"
+# A kernel that could have more than 1,024 processors answers no question for fewer.
+printf '/programs/%s\n' hello "runtimes --test-threads 1 processors::the_default_number_follows_the_set" >"$root/steps-many"
 packs "$root" "$folder/root.gz"
 
 # KVM may be there and not work, as in some virtual machines. So one kernel is tried with it, to its first process.
@@ -156,24 +163,29 @@ choose_acceleration() {
     fi
     echo "ci/kernels.sh: qemu with ${acceleration[*]}"
 }
-table=$(printf '%-10s %-28s %8s  %s' release kernel seconds result) ran=0 failed=0
-for release in "$@"; do
-    start=$SECONDS version=-
-    if ! has_kernel "$release"; then
+table=$(printf '%-14s %-28s %8s  %s' release kernel seconds result) ran=0 failed=0
+# runs RELEASE NAME: boots the kernel of that release, and adds a line of that name to the table.
+runs() {
+    local start=$SECONDS version=- result log
+    if ! has_kernel "$1"; then
         result="NOT RUN: cannot be had"
         [ "${KERNELS_MISSING:-}" != fail ] || failed=1
-        cat "$folder/$release/log" >&2
+        cat "$folder/$1/log" >&2
     else
-        log=$folder/$release.log
-        [ ${#acceleration[@]} != 0 ] || choose_acceleration "$folder/$release/vmlinuz"
-        echo "+ $release"
-        qemu "$folder/$release/vmlinuz" "$folder/root.gz" "${acceleration[@]}" | tee "$log" || true
+        log=$folder/$2.log
+        [ ${#acceleration[@]} != 0 ] || choose_acceleration "$folder/$1/vmlinuz"
+        echo "+ $2"
+        qemu "$folder/$1/vmlinuz" "$folder/root.gz" "${acceleration[@]}" | tee "$log" || true
         version=$(sed -n 's/^kernel: \([^,]*\),.*/\1/p' "$log")
         ran=1 result=passed
         grep -q '^all steps have ended' "$log" && ! grep -q '^ended with [1-9]' "$log" || { result=FAILED failed=1; }
     fi
-    table+=$(printf '\n%-10s %-28s %8s  %s' "$release" "$version" $((SECONDS - start)) "$result")
+    table+=$(printf '\n%-14s %-28s %8s  %s' "$2" "$version" $((SECONDS - start)) "$result")
+}
+for release in "$@"; do
+    runs "$release" "$release"
 done
+words="possible_cpus=1500 steps=/steps-many" runs "$release" "$release-many"
 echo "$table"
 # Without any kernel nothing was checked.
 [ $ran = 1 ] || [ "${KERNELS_MISSING:-}" = skip ] || failed=1

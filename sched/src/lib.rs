@@ -268,7 +268,7 @@ pub use {
     stack::ALLOWED_STACK_BYTES,
     stack::saved::StackCopy,
     sys::message::write_message,
-    sys::{Doing, fork, privileges, starting},
+    sys::{Doing, fork, privileges, processors_in_set, starting},
     timer::after_func::AfterFunc,
     watch::by_place::AtPlace,
     watch::dump::{Does, Parked, Seen as SeenThread, at_rest, look_at_all},

@@ -65,7 +65,7 @@ pub mod starting;
 mod threads;
 mod ticks;
 
-pub use threads::Doing;
+pub use threads::{Doing, processors_in_set};
 pub(crate) use threads::{
     LISTS_THREADS, blocked_at, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread,
     thread_id, thread_ids, timer_slack,

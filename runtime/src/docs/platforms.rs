@@ -32,6 +32,10 @@
 //! calls (`tests/tests/system/refused.rs`), on Linux 6.18, and check its results. What a refusal costs is
 //! known from the code, not measured.
 //!
+//! A processor that is plugged out or in changes the number of Ps, as a changed set does. The set also counts
+//! on a machine for more than 1,024 processors, where std's `available_parallelism` does not know it. Both
+//! were run in qemu, the latter on a kernel that could have 1,500 processors and has two.
+//!
 //! Linux 5.10, 6.1 and 6.12 are booted by `ci/kernels.sh`, last on 2026-11-27. 28,000 green threads slept at
 //! once there with the default of 65,530 mappings. Of 40,000 those beyond 30,717 waited for stacks, and none
 //! was refused.

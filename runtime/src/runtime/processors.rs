@@ -2,12 +2,13 @@
 
 use std::thread as os;
 
-use sched::MAX_PROCS;
+use sched::{MAX_PROCS, processors_in_set};
 
 /// Returns the default number of Ps: on Linux the processors in the caller's set, or the CPU quota of the
 /// cgroup if that is less.
 pub(super) fn available() -> usize {
-    os::available_parallelism().map_or(1, usize::from).min(MAX_PROCS)
+    // On a machine for more than 1,024 processors std does not know the set.
+    os::available_parallelism().map_or(1, usize::from).min(processors_in_set()).min(MAX_PROCS)
 }
 
 /// Returns what [`available`] returns, for a runtime that had a number before. Returns `None` if the system

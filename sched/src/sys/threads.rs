@@ -131,6 +131,23 @@ mod linux {
         unsafe { call!(libc::SYS_nanosleep, &raw const time, std::ptr::null_mut::<libc::timespec>()) };
     }
 
+    /// Returns how many processors the calling thread may run on; `usize::MAX` if the system does not say.
+    /// std's question has room for 1,024 processors, and the kernel answers it only if it can have no more.
+    #[inline(never)]
+    pub fn processors_in_set() -> usize {
+        // Room for 65,536 processors.
+        let mut set = [0u64; 1024];
+        if cfg!(miri) {
+            return usize::MAX;
+        }
+        // SAFETY: the call writes at most the size of `set`, and returns how many bytes it has written.
+        let written = unsafe { call!(libc::SYS_sched_getaffinity, 0, size_of_val(&set), set.as_mut_ptr()) };
+        match set.iter().map(|word| word.count_ones() as usize).sum() {
+            n if written > 0 && n > 0 => n,
+            _ => usize::MAX,
+        }
+    }
+
     /// True if `thread_ids` works on this system.
     pub(crate) const LISTS_THREADS: bool = true;
 
@@ -159,6 +176,8 @@ mod linux {
 }
 
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
+pub use linux::processors_in_set;
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
 pub(crate) use linux::{
     LISTS_THREADS, blocked_at, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread,
     thread_id, thread_ids, timer_slack,
@@ -184,6 +203,11 @@ mod other {
         None
     }
 
+    /// Returns `usize::MAX`: std's answer is all that is known.
+    pub fn processors_in_set() -> usize {
+        usize::MAX
+    }
+
     pub(crate) const LISTS_THREADS: bool = false;
 
     pub(crate) fn thread_ids() -> Option<Vec<i32>> {
@@ -203,6 +227,8 @@ mod other {
     pub(crate) fn set_timer_slack(_ns: u64) {}
 }
 
+#[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
+pub use other::processors_in_set;
 #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
 pub(crate) use other::{
     LISTS_THREADS, blocked_at, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread,

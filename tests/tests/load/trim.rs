@@ -9,14 +9,15 @@ use runtime::thread::Builder;
 use runtime::{Runtime, ThreadLocals, spawn};
 use tests::{child, system, wait_until, with, with_built};
 
-/// How many green threads sleep at the same time: at most `wished`. With 32 bits the addresses have room for as
-/// many stacks of [`SMALL`]. With two mappings for each stack the default of `vm.max_map_count` has room for as
-/// many.
+/// Returns `wished`, or less where each stack takes two mappings: as many as the default of
+/// `vm.max_map_count` has room for.
 fn at_most(wished: usize) -> usize {
     let most = if system::has_guard_marks() { usize::MAX } else { 25_000 };
     wished.min(most)
 }
 
+/// How many green threads sleep at the same time. With 32 bits the addresses have room for as many stacks of
+/// [`SMALL`].
 const NUMBER: usize = if IS_NARROW {
     30_000
 } else if cfg!(debug_assertions) {
