@@ -198,7 +198,7 @@ mod runtime;
 mod scope;
 #[doc(hidden)]
 pub mod selects;
-#[cfg(unix)]
+#[cfg(any(unix, windows))]
 pub mod signal;
 #[cfg(all(
     feature = "sim",

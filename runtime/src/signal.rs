@@ -1,4 +1,4 @@
-//! Signals of the system as messages on a channel, as Go's `os/signal` has them. Unix only.
+//! Signals of the system as messages on a channel, as Go's `os/signal` has them.
 //!
 //! ```no_run
 //! use runtime::signal::{self, SIGINT, SIGTERM};
@@ -13,25 +13,37 @@
 //! # std::io::Result::Ok(())
 //! ```
 //!
-//! It uses the crate `signal-hook`. Other users of that crate in the process are not disturbed. What handlers
-//! of your own may do is on the page on [signals](crate::docs::signals).
+//! On Unix it uses the crate `signal-hook`. Other users of that crate in the process are not disturbed. What
+//! handlers of your own may do is on the page on [signals](crate::docs::signals).
+//!
+//! Windows has three signals, which are events of the console: `SIGINT` is ctrl-c, `SIGBREAK` is ctrl-break,
+//! and `SIGTERM` is the end of the console, of the session or of the system. After `SIGTERM` the process has
+//! some seconds until the system ends it. This part has run under wine, not on Windows.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::io::{self, ErrorKind, Read};
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
+
+use std::io::{self, ErrorKind};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sched::sync::Mutex;
-use signal_hook::consts::FORBIDDEN;
-use signal_hook::{SigId, flag, low_level};
-
 use crate::JoinHandle;
 use crate::channel::{Receiver, Sender, bounded};
-use crate::net::unix::UnixStream;
 
+#[cfg(unix)]
+use unix::{FORBIDDEN, SignalInterest, Wakes, new_wakes};
+#[cfg(windows)]
+use windows::{FORBIDDEN, SignalInterest, Wakes, new_wakes};
+
+#[cfg(unix)]
 pub use signal_hook::consts::signal::*;
+#[cfg(unix)]
+pub(crate) use unix::wake_for_ever;
+#[cfg(windows)]
+pub use windows::{SIGBREAK, SIGINT, SIGTERM};
 
 /// Returns a channel that receives the numbers of these signals, until the returned value is dropped.
 ///
@@ -69,7 +81,7 @@ pub fn notify(signals: &[i32]) -> io::Result<Signals> {
             format!("signal {signal} cannot be received: it is reserved by the system or the language"),
         ));
     }
-    let (wakes, wake) = UnixStream::pair_with_std()?;
+    let (wakes, wake) = new_wakes()?;
     let mut wanted = Vec::new();
     for &signal in signals {
         wanted.push(SignalInterest::new(signal, &wake)?);
@@ -78,7 +90,7 @@ pub fn notify(signals: &[i32]) -> io::Result<Signals> {
     let (sender, receiver) = bounded(1);
     let passes_on = crate::thread::Builder::new()
         .name("signals".into())
-        .spawn(move || drop(deliver(&wakes, flags, &sender)))?;
+        .spawn(move || drop(deliver(wakes, flags, &sender)))?;
     Ok(Signals { receiver, passes_on, _wanted: wanted })
 }
 
@@ -179,111 +191,17 @@ impl Drop for Signals {
     }
 }
 
-/// Passes signals on. Each signal has a flag. All share one socket, to which their handlers write: a write is
-/// async-signal-safe.
-fn deliver(
-    mut wakes: &UnixStream,
-    flags: Vec<(i32, Arc<AtomicBool>)>,
-    sender: &Sender<i32>,
-) -> io::Result<()> {
-    let mut bytes = [0; 64];
-    // What is read here was written after the signal's flag was set, and the flags are read after this. The
-    // end of the socket means that no signal is wanted any more.
-    while wakes.read(&mut bytes)? > 0 {
+/// Passes signals on. Each signal has a flag, which its handler sets. Then the handler sends a wake-up.
+fn deliver(mut wakes: Wakes, flags: Vec<(i32, Arc<AtomicBool>)>, sender: &Sender<i32>) -> io::Result<()> {
+    // What has come here was sent after the signal's flag was set, and the flags are read after this. The end
+    // of the wake-ups means that no signal is wanted any more.
+    while wakes.come()? {
         for (signal, came) in &flags {
-            // SeqCst, as signal-hook stores the flag.
+            // SeqCst, as the handler stores the flag.
             if came.swap(false, Ordering::SeqCst) && sender.send(*signal).is_err() {
                 break;
             }
         }
     }
     Ok(())
-}
-
-/// One user's interest in one signal.
-#[derive(Debug)]
-struct SignalInterest {
-    signal: i32,
-    came: Arc<AtomicBool>,
-    /// In the order in which the handler performs them: the flag, then the wake-up.
-    actions: Vec<SigId>,
-}
-
-impl SignalInterest {
-    fn new(signal: i32, wake: &std::os::unix::net::UnixStream) -> io::Result<SignalInterest> {
-        let came = Arc::new(AtomicBool::new(false));
-        begin_interest(signal)?;
-        // From here on, dropping `wanted` ends the interest.
-        let mut wanted = SignalInterest { signal, came: came.clone(), actions: Vec::new() };
-        wanted.actions.push(flag::register(signal, came)?);
-        wanted.actions.push(low_level::pipe::register(signal, wake.try_clone()?)?);
-        Ok(wanted)
-    }
-}
-
-impl Drop for SignalInterest {
-    fn drop(&mut self) {
-        if sched::fork::is_forked() {
-            // In a forked child another thread may have held these locks, and is not here.
-            return;
-        }
-        for action in self.actions.drain(..) {
-            low_level::unregister(action);
-        }
-        end_interest(self.signal);
-    }
-}
-
-/// Lets `signal` write a byte to `wake` from now on.
-pub(crate) fn wake_for_ever(signal: i32, wake: std::os::unix::net::UnixStream) -> io::Result<()> {
-    begin_interest(signal)?;
-    low_level::pipe::register(signal, wake).map(drop).inspect_err(|_| end_interest(signal))
-}
-
-/// The number of users of a signal, and a flag for "none", with which the handler performs the default
-/// effect. (Once `signal-hook` handles a signal, it keeps its handler.)
-struct SignalUsers {
-    count: usize,
-    unwanted: Arc<AtomicBool>,
-}
-
-static INTERESTS: Mutex<Option<HashMap<i32, SignalUsers>>> = Mutex::new(None);
-
-fn begin_interest(signal: i32) -> io::Result<()> {
-    let mut interests = INTERESTS.lock();
-    let interest = match interests.get_or_insert_default().entry(signal) {
-        Entry::Occupied(known) => known.into_mut(),
-        Entry::Vacant(new) => {
-            let unwanted = Arc::new(AtomicBool::new(false));
-            register_default(signal, unwanted.clone()).map_err(|error| {
-                io::Error::new(ErrorKind::InvalidInput, format!("signal {signal}: {error}"))
-            })?;
-            new.insert(SignalUsers { count: 0, unwanted })
-        }
-    };
-    interest.count += 1;
-    interest.unwanted.store(false, Ordering::SeqCst);
-    Ok(())
-}
-
-/// Gives the signal its default effect while it is unwanted. `signal-hook` does so for the signals of its
-/// table alone: real-time signals and some of Linux's own are not in it.
-#[allow(unsafe_code)]
-fn register_default(signal: i32, unwanted: Arc<AtomicBool>) -> io::Result<()> {
-    let action = move || {
-        // SeqCst: with the stores in `begin_interest` and `end_interest`, as signal-hook's flags.
-        if unwanted.load(Ordering::SeqCst) && low_level::emulate_default_handler(signal).is_err() {
-            sched::default_effect::perform(signal);
-        }
-    };
-    // SAFETY: the action only calls functions that are async-signal-safe: both functions promise that.
-    unsafe { low_level::register(signal, action) }.map(drop)
-}
-
-fn end_interest(signal: i32) {
-    let mut interests = INTERESTS.lock();
-    if let Some(interest) = interests.as_mut().and_then(|interests| interests.get_mut(&signal)) {
-        interest.count -= 1;
-        interest.unwanted.store(interest.count == 0, Ordering::SeqCst);
-    }
 }

@@ -229,6 +229,8 @@ mod watch;
 
 #[cfg(all(feature = "other-budget", not(loom)))]
 pub use run::other_budget::{OtherBudget, set_other_budget};
+#[cfg(windows)]
+pub use sys::console;
 #[cfg(all(target_os = "linux", target_env = "gnu", not(loom)))]
 pub use sys::of_libc::Real;
 pub use wait::{due, locks, queue};

@@ -46,6 +46,8 @@ pub(crate) use windows::{has_mappings, room};
 
 pub(crate) mod barrier;
 pub(crate) mod catch_panic;
+#[cfg(windows)]
+pub mod console;
 #[cfg(unix)]
 pub mod default_effect;
 pub mod fork;

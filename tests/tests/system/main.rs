@@ -1,5 +1,6 @@
 //! Files, child processes, signals and standard streams.
 
+mod console;
 mod fs;
 mod process;
 mod refused;
