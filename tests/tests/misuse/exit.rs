@@ -67,6 +67,10 @@ fn destructors_of_std_on_a_plain_thread() {
 
 /// Values of a plain thread that were destroyed are not made again.
 #[test]
+#[cfg_attr(
+    all(windows, target_env = "gnu"),
+    ignore = "std destroys values there in the order in which the process first used their variables"
+)]
 fn destroyed_values_of_a_plain_thread_stay_inaccessible() {
     let _dog = Watchdog::new();
     let seen = Arc::new(AtomicUsize::new(0));

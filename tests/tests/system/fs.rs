@@ -21,7 +21,10 @@ fn functions_do_what_those_of_std_do() {
         assert_eq!(std::fs::read(&a).unwrap(), b"hello");
         assert_eq!(fs::read(&a).unwrap(), b"hello");
         assert_eq!(fs::read_to_string(&a).unwrap(), "hello");
-        assert_eq!(fs::copy(&a, &b).unwrap(), 5);
+        // Under wine that of std returns 0.
+        assert_eq!(fs::copy(&a, &b).unwrap(), std::fs::copy(&a, folder.path("of std")).unwrap());
+        fs::remove_file(folder.path("of std")).unwrap();
+        assert_eq!(fs::read(&b).unwrap(), b"hello");
         fs::remove_file(&a).unwrap();
         assert!(!fs::exists(&a).unwrap() && fs::exists(&b).unwrap());
         fs::rename(&b, &a).unwrap();
@@ -97,7 +100,10 @@ fn a_file_reads_writes_and_seeks() {
         let folder = Folder::new();
         let mut file = File::create_new(folder.path("a")).unwrap();
         file.write_all(b"hello ").unwrap();
-        assert_eq!(file.write_vectored(&[IoSlice::new(b"wor"), IoSlice::new(b"ld")]).unwrap(), 5);
+        // Windows writes the first buffer alone.
+        let written = file.write_vectored(&[IoSlice::new(b"wor"), IoSlice::new(b"ld")]).unwrap();
+        assert_eq!(written, if cfg!(windows) { 3 } else { 5 });
+        file.write_all(&b"world"[written..]).unwrap();
         file.flush().unwrap();
         file.sync_all().unwrap();
         file.sync_data().unwrap();
@@ -107,10 +113,9 @@ fn a_file_reads_writes_and_seeks() {
         assert_eq!((&*text, file.stream_position().unwrap()), ("world", 11));
         file.rewind().unwrap();
         let (mut one, mut other) = ([0; 2], [0; 2]);
-        assert_eq!(
-            file.read_vectored(&mut [IoSliceMut::new(&mut one), IoSliceMut::new(&mut other)]).unwrap(),
-            4
-        );
+        let read = file.read_vectored(&mut [IoSliceMut::new(&mut one), IoSliceMut::new(&mut other)]).unwrap();
+        assert_eq!(read, if cfg!(windows) { 2 } else { 4 });
+        file.read_exact(&mut other[read - 2..]).unwrap();
         assert_eq!((&one, &other), (b"he", b"ll"));
         file.set_len(7).unwrap();
         assert_eq!(file.metadata().unwrap().len(), 7);
