@@ -2,7 +2,7 @@
 # Runs test programs for Windows under wine: those of which all tests pass there.
 # Needs wine64 and gcc-mingw-w64-x86-64-posix, which the script installs if it is root; ci/setup.sh leaves them out because only this script
 # needs them. What passes under wine is no proof for Windows: wine's timers, sockets and threads are those of Linux.
-# Usage: ci/wine.sh [PROGRAM ..]   (default: sync time inspect load net)
+# Usage: ci/wine.sh [PROGRAM ..]   (default: sync time inspect load net misuse runtimes system)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=x86_64-pc-windows-gnu compiler=x86_64-w64-mingw32-gcc-posix
@@ -12,12 +12,9 @@ if ! command -v wine >/dev/null || ! command -v $compiler >/dev/null; then
 fi
 rustup --quiet target add $target
 
-# Not among them are the programs `channel` and `thread`, which were not run to their ends, and `runtimes`, of which 89 tests passed and two
-# failed that are left out for Windows since. These tests of `system` fail with wine 8.0:
-# - `a_file_reads_writes_and_seeks` expects errors and counts of Unix.
-# - `functions_do_what_those_of_std_do`: wine's copy of a file returns 0 bytes. `a_time_out_ends_the_wait_for_a_lock`: not understood.
-# In `misuse` the process ends with "thread local panicked on drop" after 22 tests; not understood.
-[ $# != 0 ] || set -- sync time inspect load net
+# Not among them are the programs `channel` and `thread`: each ended in its midst after about a minute. In `thread` std could start no thread
+# ("Not enough memory"). The reasons are not known.
+[ $# != 0 ] || set -- sync time inspect load net misuse runtimes system
 
 CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target}")/wine
 export CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=$compiler
@@ -34,8 +31,10 @@ END
 system=$WINEPREFIX/drive_c/windows/system32
 [ -e "$system/bcryptprimitives.dll" ] || $compiler -shared -O -o "$system/bcryptprimitives.dll" "$CARGO_TARGET_DIR/random.c" -ladvapi32
 
-# Of `net` these are left out. They are taken for differences between wine and Windows:
+# These are left out. They are taken for differences between wine and Windows:
 skipped=(
+    # std's `File::unlock` fails: for a lock that is not there, wine returns another error than Windows.
+    a_time_out_ends_the_wait_for_a_lock
     # The reset comes to a read that blocks, and not to one after a poll. A receive of std's that blocks waits in vain, too.
     a_reset_ends_waits_with_an_error a_connected_socket_reports_an_absent_receiver
     # A read into more than 1,024 buffers, which are too many for Linux, returns an error.

@@ -55,8 +55,11 @@ fn burst_of(runtime: &Runtime, number: usize, builder: &(impl Fn(usize) -> Build
     peak
 }
 
-/// Less than this part of a burst's growth may be left: a quarter. musl's `malloc` keeps more of it, so half.
-const MOST_LEFT: usize = if cfg!(target_env = "musl") { 2 } else { 4 };
+/// Less than this part of a burst's growth may be left: a quarter. musl's `malloc` keeps more of it, and of a
+/// smaller burst the warm stacks are a larger part, so half.
+fn most_left() -> usize {
+    if cfg!(target_env = "musl") || !system::has_guard_marks() { 2 } else { 4 }
+}
 
 /// Waits until less than that part of the growth is left.
 fn falls_back(what: &str, before: usize, peak: usize) {
@@ -65,7 +68,7 @@ fn falls_back(what: &str, before: usize, peak: usize) {
     loop {
         let now = system::resident_bytes();
         let left = now.saturating_sub(before);
-        if left < (peak - before) / MOST_LEFT {
+        if left < (peak - before) / most_left() {
             let millis = start.elapsed().as_millis();
             eprintln!(
                 "{what}: {} MiB, {} at the peak, {} MiB after {millis} ms",

@@ -37,6 +37,7 @@ runtime::thread_local!(static NUMBER: Cell<u32> = const { Cell::new(1) });
 /// Thread-locals are destroyed in the reverse order of their creation: std's destructor runs before those of
 /// the runtime, or after.
 #[test]
+#[cfg_attr(windows, ignore = "Windows starts no thread while a destructor runs, so waits there can deadlock")]
 fn destructors_of_std_on_a_plain_thread() {
     let _dog = Watchdog::new();
     let (done, mut calls) = (Arc::new(AtomicUsize::new(0)), 0);
@@ -91,6 +92,7 @@ fn destroyed_values_of_a_plain_thread_stay_inaccessible() {
 /// A green thread leaves a value on an OS thread of the runtime. Its destructor runs when the OS thread ends,
 /// and is then on a plain thread.
 #[test]
+#[cfg_attr(windows, ignore = "Windows starts no thread while a destructor runs, so waits there can deadlock")]
 fn destructors_of_std_on_a_thread_of_the_runtime() {
     if tests::has_own_locals() {
         // The value is the green thread's, and its destructor runs there.
@@ -140,6 +142,10 @@ fn calls_everything() {
 /// `exit` runs the destructors of the calling thread.
 #[test]
 #[cfg_attr(target_env = "musl", ignore = "musl runs no destructor of a thread-local when a process ends")]
+#[cfg_attr(
+    windows,
+    ignore = "Windows has ended the other threads when the destructors run, so they wait in vain"
+)]
 fn destructors_of_std_when_the_process_ends() {
     for used in [false, true] {
         says_last("destructors_of_std_when_the_process_ends", &format!("{used}"), move || {

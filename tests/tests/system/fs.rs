@@ -126,6 +126,11 @@ fn a_file_reads_writes_and_seeks() {
             file.read_exact_at(&mut one, 5).unwrap();
             assert_eq!(&one, b" W");
         }
+        #[cfg(not(unix))]
+        {
+            file.seek(SeekFrom::Start(6)).unwrap();
+            file.write_all(b"W").unwrap();
+        }
         assert_eq!(File::create_new(folder.path("a")).unwrap_err().kind(), ErrorKind::AlreadyExists);
         File::options().append(true).open(folder.path("a")).unwrap().write_all(b"!").unwrap();
         assert_eq!(fs::read(folder.path("a")).unwrap(), b"hello W!");
