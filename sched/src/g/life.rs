@@ -23,8 +23,8 @@ const WAITER: u64 = 2;
 const INTEREST: u64 = 4;
 const ONE: u64 = 8;
 
-/// Returns `true` if a G with this word is done and has one reference. `try_retain` takes none beside it. So its
-/// holder is alone.
+/// Returns `true` if a G with this word is done and has one reference. `try_retain` takes none beside it, so
+/// its holder is alone.
 #[inline]
 fn is_last_of_done(word: u64) -> bool {
     word & DONE != 0 && word < 2 * ONE
@@ -75,8 +75,8 @@ impl Life {
         self.0.fetch_add(ONE, Ordering::Relaxed);
     }
 
-    /// Takes a reference without having one. Returns `false` if the G has no reference left, or is done and has
-    /// only one.
+    /// Takes a reference without having one. Returns `false` if the G has no reference left, or is done and
+    /// has only one.
     pub(crate) fn try_retain(&self) -> bool {
         let mut word = self.0.load(Ordering::Relaxed);
         while word >= ONE && (!is_last_of_done(word) || broken!("life_retain_of_last")) {
@@ -97,8 +97,8 @@ impl Life {
             self.0.store(word - ONE, Ordering::Release);
             return word / ONE == 1;
         }
-        // Acquire: pairs with the Release of the other holders below. No thread can take a reference beside this
-        // one any more, so an exchange is not needed.
+        // Acquire: pairs with the Release of the other holders below. No thread can take a reference beside
+        // this one any more, so an exchange is not needed.
         if is_last_of_done(self.0.load(Ordering::Acquire)) {
             return true;
         }

@@ -31,7 +31,8 @@ const FRESH_FIRST: u32 = 16;
 /// that readied it. Without this limit two Gs could hand the P to each other for ever.
 const SLICE: u32 = 64;
 
-/// The run queue of one P. Only the holder of the P uses it, but for `take_next`, `steal`, `is_empty` and `len`.
+/// The run queue of one P. Only the holder of the P uses it, but for `take_next`, `steal`, `is_empty` and
+/// `len`.
 pub(crate) struct RunQueue {
     /// The next G to run, which no thief sees: the holder pops before it runs anything else, or publishes it.
     handed: Cell<Option<GRef>>,
@@ -193,7 +194,7 @@ mod tests {
             queue
         };
         assert_eq!(order(&fill(), &mut 0, &gs), [3, 2, 1, 0]);
-        // A G that always hands the P to another must not keep out those that wait in the queues.
+        // A G that always hands the P to another must not keep out the Gs in the queues.
         assert_eq!(order(&fill(), &mut SLICE.clone(), &gs), [1, 2, 3, 0]);
         table::give(gs);
     }

@@ -64,9 +64,9 @@ impl Slabs {
         self.build(limit)
     }
 
-    /// Gives the physical pages of idle stacks back to the system, in one call for each run of neighbours (for
-    /// each stack where the call would remove guards). Sorts `stacks` for that. The stacks keep their guards,
-    /// their address space and the pages above their bases.
+    /// Gives the physical pages of idle stacks back to the system, in one call for each run of neighbours, or
+    /// for each stack where the call would remove guards. Sorts `stacks` for that. The stacks keep their
+    /// guards, their address space and the pages above their bases.
     pub(crate) fn release_pages(&self, stacks: &mut [Stack]) {
         stacks.sort_unstable_by_key(Stack::limit);
         for run in runs(stacks, sys::GUARDS_STAY) {
