@@ -98,7 +98,7 @@ fn lose_p(m: OwnM<'_>) {
 #[inline]
 pub(crate) fn enter_for_good(then: impl FnOnce(&Entered)) {
     match enter() {
-        Some(entered) => then(&*std::mem::ManuallyDrop::new(entered)),
+        Some(entered) => then(&std::mem::ManuallyDrop::new(entered)),
         None => crate::sys::fork::nowhere_to_go(),
     }
 }
