@@ -292,6 +292,14 @@ impl<'m> OwnM<'m> {
         p.set_holder(ptr::from_ref(self.m).cast());
     }
 
+    /// Gives up the P, which the caller then hands to another M or makes idle. No G may be handed to this M
+    /// then: `publish_handed`.
+    #[inline]
+    pub(crate) fn give_up(self, held: Held<'_>) {
+        debug_assert!(!held.queue.has_handed(), "a handed G would be lost");
+        self.let_go();
+    }
+
     /// Forgets the M's P, which the M has given up or lost.
     #[inline]
     pub(crate) fn let_go(self) {

@@ -8,7 +8,11 @@ use sched::{MAX_PROCS, processors_in_set};
 /// cgroup if that is less.
 pub(super) fn available() -> usize {
     // On a machine for more than 1,024 processors std does not know the set.
-    os::available_parallelism().map_or(1, usize::from).min(processors_in_set()).min(MAX_PROCS)
+    allowed(os::available_parallelism().map_or(1, usize::from), processors_in_set())
+}
+
+fn allowed(processors: usize, in_set: usize) -> usize {
+    processors.min(in_set).min(MAX_PROCS)
 }
 
 /// Returns what [`available`] returns, for a runtime that had a number before. Returns `None` if the system
@@ -33,4 +37,16 @@ fn quota_can_be_read() -> bool {
 #[cfg(not(target_os = "linux"))]
 fn quota_can_be_read() -> bool {
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_is_allowed_on_the_largest_machine() {
+        assert_eq!(allowed(5000, 5000), MAX_PROCS);
+        assert_eq!(allowed(5000, usize::MAX), MAX_PROCS);
+        assert_eq!((allowed(5000, 3), allowed(2, 5000)), (3, 2));
+    }
 }

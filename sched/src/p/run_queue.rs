@@ -34,7 +34,8 @@ const SLICE: u32 = 64;
 /// The run queue of one P. Only the holder of the P uses it, but for `take_next`, `steal`, `is_empty` and
 /// `len`.
 pub(crate) struct RunQueue {
-    /// The next G to run, which no thief sees: the holder pops before it runs anything else, or publishes it.
+    /// The next G to run, which no thief sees: the holder pops before it runs another G, or publishes
+    /// it. It also publishes before it gives the P up.
     handed: Cell<Option<GRef>>,
     next: AtomicPtr<G>,
     woken: Worker<GRef>,
@@ -76,6 +77,13 @@ impl RunQueue {
     pub(crate) fn hand(&self, g: GRef) {
         let before = self.handed.replace(Some(g));
         debug_assert!(before.is_none(), "one G ends at a time");
+    }
+
+    /// Returns `true` if a G was handed since the last pop.
+    pub(crate) fn has_handed(&self) -> bool {
+        let handed = self.handed.take();
+        self.handed.set(handed);
+        handed.is_some()
     }
 
     /// Moves the handed G to the slot, because the holder runs another G first. Returns `true` if there was

@@ -196,7 +196,7 @@ fn give_up(m: OwnM<'_>, held: Held<'_>) {
     p.on_asked_for_p(g);
     if g.binding.is_blocking() {
         sched.rescues.note_declared();
-        m.let_go();
+        m.give_up(held);
         sched.hand_off(p);
         return m.own().loan.set(Loan::WithoutP);
     }
@@ -204,7 +204,7 @@ fn give_up(m: OwnM<'_>, held: Held<'_>) {
     sched.note_hog(rescue, Some(m.shared()), None, true);
     let queue_up = |g| {
         held.queue.put_fresh(g);
-        m.let_go();
+        m.give_up(held);
         sched.hand_off(p);
     };
     let held = wait_in_place(m, g, queue_up);
@@ -374,7 +374,8 @@ pub(crate) fn yield_kept(entered: Entered) {
 /// lock.*
 pub(crate) fn hand_p_off(m: OwnM<'_>) {
     if let Some(held) = m.held() {
-        m.let_go();
+        m.sched().publish_handed(held);
+        m.give_up(held);
         m.sched().hand_off(held.p());
     }
 }

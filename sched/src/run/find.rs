@@ -113,8 +113,9 @@ impl Sched {
         }
         let Some(next) = self.idle.take_wanting() else { return false };
         let p = held.index;
+        self.publish_handed(held);
         held.on_p_handed_off();
-        m.let_go();
+        m.give_up(held);
         if m.own().spinning.replace(false) {
             self.idle.stop_spinning();
         }
@@ -212,7 +213,7 @@ impl Sched {
     fn rest(&self, m: OwnM<'_>, held: Held<'_>) -> Then {
         let p = held.p();
         self.on_p_idle(m, held);
-        m.let_go();
+        m.give_up(held);
         self.put_idle(p.index);
         self.rest_without_p(m)
     }

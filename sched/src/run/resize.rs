@@ -139,7 +139,8 @@ impl Sched {
     #[cold]
     pub(crate) fn retire_from(&self, m: OwnM<'_>, held: Held<'_>) {
         let p = held.index;
-        m.let_go();
+        self.publish_handed(held);
+        m.give_up(held);
         if m.own().spinning.replace(false) {
             self.idle.stop_spinning();
         }

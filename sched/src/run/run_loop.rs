@@ -62,9 +62,10 @@ impl Sched {
         })
     }
 
-    /// Shows the G that was handed to this P to other Ms, because this M may run another G first.
+    /// Shows the G that was handed to this P to other Ms, because this M may run another G first, or gives the
+    /// P up.
     #[inline]
-    fn publish_handed(&self, held: Held<'_>) {
+    pub(crate) fn publish_handed(&self, held: Held<'_>) {
         if held.queue.publish_handed() {
             self.wake_idle_p();
         }
@@ -216,7 +217,7 @@ impl Sched {
         debug_assert!(!m.own().spinning.get(), "the promise to look for work would be lost");
         let p = held.index;
         held.on_p_handed_off();
-        m.let_go();
+        m.give_up(held);
         self.hand_to(waiting, p, false);
         true
     }
