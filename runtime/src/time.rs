@@ -2,7 +2,7 @@
 //!
 //! | | on green threads and plain OS threads | in futures |
 //! | --- | --- | --- |
-//! | wait for a time | [`sleep`], [`sleep_until`] | [`sleep_async`], [`sleep_until_async`] |
+//! | wait for a time | [`sleep()`], [`sleep_until`] | [`sleep_async`], [`sleep_until_async`] |
 //! | wait for a time that is set again | [`Timer`] | [`Sleep::reset`] |
 //! | limit a wait | [`timeout`], [`timeout_at`] | [`timeout_async`], [`timeout_at_async`] |
 //! | one message at a time, which can be stopped and set again | [`Timer`], [`after`], [`at`] | [`Timer::fired_async`] |

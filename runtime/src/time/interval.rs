@@ -50,7 +50,7 @@ pub fn interval_at(start: Instant, period: Duration) -> Interval {
 
 /// Regular points in time, which one owner waits for. The names and the defaults are those of tokio.
 ///
-/// It differs from a [`Ticker`](super::Ticker) in three ways. The first tick is due at once. Missed ticks
+/// It differs from a [`Ticker`] in three ways. The first tick is due at once. Missed ticks
 /// come in a burst by default. Its methods take `&mut self`, because it has no channel.
 ///
 /// [`tick`](Self::tick) parks its caller; [`tick_async`](Self::tick_async) is awaited. An interval does not
