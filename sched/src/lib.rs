@@ -99,8 +99,9 @@
 //!
 //! # Where an M looks for work (`run/find.rs`)
 //!
-//! 1. The due timers of its own P. Then the run-next slot, the woken Gs and the new Gs of its own P, by turns
-//!    with the Gs bound to the M.
+//! 1. The due timers of its own P. Then the joiner of a G that has just ended, which is handed to this M
+//!    alone. Then the run-next slot, the woken Gs and the new Gs of its own P, by turns with the Gs bound to
+//!    the M.
 //! 2. The global queue, then the network.
 //! 3. The other Ps. The M spins over them for about 5 us; the last round also takes from run-next slots and
 //!    due timers.
