@@ -143,9 +143,9 @@ fn status(addr: SocketAddr) -> String {
 
 /// A cluster in one process. Its leader ends and starts again, and nothing is lost.
 fn demonstrate() -> io::Result<()> {
-    let folder = std::env::temp_dir().join(format!("raft-{}", std::process::id()));
-    let done = with_cluster(&folder);
-    runtime::fs::remove_dir_all(&folder)?;
+    let folder = runtime::blocking(tempfile::tempdir)?;
+    let done = with_cluster(folder.path());
+    runtime::blocking(|| folder.close())?;
     done
 }
 

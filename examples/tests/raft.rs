@@ -6,13 +6,13 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use folder::{Folder, number};
 use raft::client::Client;
 use raft::message::{Reply, read_frame};
+use tempfile::TempDir;
 use workload::History;
 
 macro_rules! broken {
@@ -21,8 +21,6 @@ macro_rules! broken {
     };
 }
 
-#[path = "helpers/folder.rs"]
-mod folder;
 mod helpers;
 #[path = "helpers/linear.rs"]
 mod linear;
@@ -36,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A cluster of processes.
 struct Cluster {
-    folder: Folder,
+    folder: TempDir,
     program: PathBuf,
     addrs: Vec<SocketAddr>,
     nodes: Vec<Option<Child>>,
@@ -44,12 +42,13 @@ struct Cluster {
 
 impl Cluster {
     fn start(nodes: usize) -> Cluster {
+        static NEXT: AtomicU8 = AtomicU8::new(2);
         let [_, _, high, low] = std::process::id().to_be_bytes();
         // An address of its own, and ports that the system gives to no other socket.
-        let ip = Ipv4Addr::new(127, 1 + number() as u8, high, low);
+        let ip = Ipv4Addr::new(127, NEXT.fetch_add(1, Ordering::Relaxed), high, low);
         let addrs = (1..=nodes).map(|n| (ip, 7000 + n as u16).into()).collect();
         let mut cluster = Cluster {
-            folder: Folder::new(),
+            folder: tempfile::tempdir().unwrap(),
             program: helpers::build("raft"),
             addrs,
             nodes: (0..nodes).map(|_| None).collect(),
@@ -62,7 +61,9 @@ impl Cluster {
         let addrs: Vec<String> = self.addrs.iter().map(ToString::to_string).collect();
         let id = (at + 1).to_string();
         let mut command = Command::new(&self.program);
-        command.args(["--cluster", &addrs.join(","), "--node", &id, "--data"]).arg(self.folder.0.join(&id));
+        command
+            .args(["--cluster", &addrs.join(","), "--node", &id, "--data"])
+            .arg(self.folder.path().join(&id));
         self.nodes[at] = Some(command.stdout(Stdio::null()).spawn().unwrap());
     }
 

@@ -10,7 +10,6 @@
 use std::fs;
 use std::path::Path;
 
-use folder::Folder;
 use raft::message::{Change, Command as Entered, Entry, Id, Reply};
 use raft::storage::{Record, Storage};
 use raft::store::Store;
@@ -21,8 +20,6 @@ macro_rules! broken {
     };
 }
 
-#[path = "helpers/folder.rs"]
-mod folder;
 #[path = "helpers/known.rs"]
 mod known;
 #[path = "helpers/linear.rs"]
@@ -64,8 +61,9 @@ fn recovered(data: &Path) -> std::io::Result<(u64, Option<Id>, Vec<u64>)> {
 
 #[test]
 fn a_torn_tail_is_cut_off_and_damage_is_noticed() {
-    let folder = Folder::new();
-    let (data, file) = (folder.0.join("data"), folder.0.join("data/log"));
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let (data, file) = (folder.join("data"), folder.join("data/log"));
     let entry = |index, term| Record::Entry { index, entry: Entry { term, command: Entered::Nothing } };
     let vote = |term, voted_for| Record::Vote { term, voted_for };
     let batches = [

@@ -1,31 +1,28 @@
 //! Temporary directories.
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::path::{Path, PathBuf};
 
-/// A directory of its own for one caller, removed when it is dropped.
+use tempfile::TempDir;
+
+/// A directory of its own for one caller, removed when it is dropped. A process that is killed leaves its
+/// directory behind, so the name is one that no file has: process ids come again.
 #[derive(Debug)]
-pub struct Folder(pub PathBuf);
+pub struct Folder(TempDir);
 
 impl Folder {
     /// Makes an empty directory.
     #[allow(clippy::new_without_default)]
     pub fn new() -> Folder {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("tests-fs-{}-{}", std::process::id(), NEXT.fetch_add(1, SeqCst));
-        let folder = Folder(std::env::temp_dir().join(name));
-        std::fs::create_dir_all(&folder.0).unwrap();
-        folder
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    /// Returns the path of the directory.
+    pub fn root(&self) -> &Path {
+        self.0.path()
     }
 
     /// Returns the path of an entry.
     pub fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        self.root().join(name)
     }
 }

@@ -269,10 +269,9 @@ fn mariadb() {
     if !programs.into_iter().all(|program| has_in(&["/usr/sbin"], program)) {
         return;
     }
-    let folder = std::env::temp_dir().join(format!("monochrome-mariadb-{}", std::process::id()));
-    let of_folder = |name: &str| format!("--{name}={}", folder.join(name).display());
+    let folder = tempfile::tempdir().unwrap();
+    let of_folder = |name: &str| format!("--{name}={}", folder.path().join(name).display());
     let (data, socket) = (of_folder("datadir"), of_folder("socket"));
-    std::fs::create_dir_all(&folder).unwrap();
     // A user is refused by all but the superuser.
     // SAFETY: the call has no requirements.
     let user = if unsafe { libc::getuid() } == 0 { &["--user=root"][..] } else { &[] };
@@ -289,7 +288,7 @@ fn mariadb() {
         let mut command = launcher();
         command.args(["run", "/usr/sbin/mariadbd", "--no-defaults", &data, &socket, &of_folder("pid-file")]);
         command.args(["--skip-networking", "--innodb-buffer-pool-size=16M"]).args(user);
-        let log = folder.join("log");
+        let log = folder.path().join("log");
         command.stderr(std::fs::File::create(&log).unwrap());
         let mut server = Server(command.env("RUNTIME_THREADS", threads).spawn().unwrap());
         let log = || std::fs::read_to_string(&log).unwrap();
@@ -318,7 +317,6 @@ fn mariadb() {
         };
         assert!(status.success() && log().contains("Shutdown complete"), "{status:?} {}", log());
     }
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 /// Threads of C are cancelled in each kind of wait, with and without unwind tables for exceptions.

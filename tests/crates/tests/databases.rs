@@ -28,8 +28,8 @@ impl r2d2::ManageConnection for Memory {
 #[test]
 fn rusqlite_writes_files_in_blocking() {
     let _dog = Watchdog::new();
-    let file = std::env::temp_dir().join(format!("rusqlite-{}.db", std::process::id()));
-    let _ = std::fs::remove_file(&file);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("numbers.db");
     runtime::block_on(|| {
         let open = || rusqlite::Connection::open(&file).unwrap();
         runtime::blocking(|| {

@@ -56,14 +56,14 @@ fn timers_and_sockets_of_async_io_wake_green_threads() {
 #[test]
 fn smol_spawns_tasks_and_unblocks_files_for_green_threads() {
     let _dog = Watchdog::new();
-    let file = std::env::temp_dir().join(format!("smol-{}", std::process::id()));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
     runtime::block_on(async {
         smol::fs::write(&file, "here").await.unwrap();
         let task = smol::spawn(smol::fs::read_to_string(file.clone()));
         let green = runtime::spawn(smol::unblock(|| 7));
         assert_eq!((task.await.unwrap().as_str(), green.await.unwrap()), ("here", 7));
     });
-    std::fs::remove_file(file).unwrap();
 }
 
 /// Each green thread enters tokio's context for each poll (async-compat), and also parks, computes for longer

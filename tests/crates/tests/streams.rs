@@ -51,14 +51,12 @@ fn tungstenite_runs_over_streams_that_park() {
 #[test]
 fn native_tls_runs_over_streams_that_park_on_pinned_green_threads() {
     let _dog = Watchdog::new();
-    let folder = std::env::temp_dir().join(format!("tls-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    if !make_certificate(&folder) {
+    let folder = tempfile::tempdir().unwrap();
+    if !make_certificate(folder.path()) {
         return missing("openssl");
     }
     let [certificate, key] =
-        ["server.crt", "server.key"].map(|name| std::fs::read(folder.join(name)).unwrap());
-    std::fs::remove_dir_all(&folder).unwrap();
+        ["server.crt", "server.key"].map(|name| std::fs::read(folder.path().join(name)).unwrap());
     let acceptor = TlsAcceptor::new(Identity::from_pkcs8(&certificate, &key).unwrap()).unwrap();
     let certificate = Certificate::from_pem(&certificate).unwrap();
     let connector = TlsConnector::builder()

@@ -153,11 +153,10 @@ fn connections_are_a_stream() {
         #[cfg(unix)]
         {
             use runtime::net::unix::{UnixListener, UnixStream};
-            let path =
-                std::env::temp_dir().join(format!("incoming-{}-{:?}", std::process::id(), addr.port()));
+            let folder = tests::folder::Folder::new();
+            let path = folder.path("socket");
             let listener = UnixListener::bind(&path).unwrap();
             let _client = UnixStream::connect(&path).unwrap();
-            std::fs::remove_file(&path).unwrap();
             let accepted = runtime::block_on(async { listener.incoming().into_stream().next().await });
             assert!(accepted.unwrap().is_ok());
         }

@@ -25,7 +25,7 @@ fn document(url: &str) -> Option<String> {
     let args =
         ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=20000", "--dump-dom", url];
     let output = Command::new("chromium")
-        .arg(format!("--user-data-dir={}", folder.0.display()))
+        .arg(format!("--user-data-dir={}", folder.root().display()))
         .args(args)
         .output()
         .unwrap();

@@ -332,7 +332,8 @@ fn the_metrics_count_calls_that_wait_for_an_os_thread() {
     let _dog = Watchdog::new();
     let runtime = Builder::new().procs(1).blocking_threads(1).build().unwrap();
     let server = runtime.block_on(|| debug::serve("127.0.0.1:0")).unwrap();
-    let fifo = std::env::temp_dir().join(format!("debug-page-{}", std::process::id()));
+    let folder = tests::folder::Folder::new();
+    let fifo = folder.path("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     // Each waits until the other end is opened, and only one has a place.
     let opens: Vec<_> = (0..3)
@@ -347,7 +348,6 @@ fn the_metrics_count_calls_that_wait_for_an_os_thread() {
     let writer = std::fs::OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
     opens.into_iter().for_each(|open| open.join().unwrap().unwrap());
     drop(writer);
-    std::fs::remove_file(&fifo).unwrap();
 }
 
 #[test]

@@ -243,14 +243,13 @@ fn check_all(text: &str) {
 /// Checks what `debug` prints of a process and of its core file. `debug` runs a debugger: on a process, or on
 /// a program and its core.
 fn checks_process_and_core(test: &str, debug: impl Fn(Result<u32, (&str, &str)>) -> String) {
-    let folder = std::env::temp_dir().join(format!("green-core-{}-{test}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let mut child = Killed(start(test, &folder));
+    let folder = Folder::new();
+    let mut child = Killed(start(test, folder.root()));
     check(&debug(Ok(child.0.id())));
     let abort = format!("kill -ABRT {}", child.0.id());
     assert!(Command::new("sh").args(["-c", &abort]).status().unwrap().success());
     assert!(!child.0.wait().unwrap().success());
-    let core = std::fs::read_dir(&folder).unwrap().next().map(|entry| entry.unwrap().path());
+    let core = std::fs::read_dir(folder.root()).unwrap().next().map(|entry| entry.unwrap().path());
     let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
     match core {
         Some(core) => {
@@ -263,7 +262,6 @@ fn checks_process_and_core(test: &str, debug: impl Fn(Result<u32, (&str, &str)>)
             eprintln!("SKIPPED: core files are not written here, but to {pattern}");
         }
     }
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

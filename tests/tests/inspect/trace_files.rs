@@ -38,7 +38,7 @@ fn writes(test: &str, trigger: &str, text: &str, body: fn()) {
         let path = folder.path("trace.html");
         assert!(stderr.contains(&format!("the trace is in {}", path.display())), "{stderr}");
         has(&path, text);
-        let names = std::fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name());
+        let names = std::fs::read_dir(folder.root()).unwrap().map(|entry| entry.unwrap().file_name());
         names.for_each(|name| assert!(!name.to_str().unwrap().starts_with('.'), "{name:?} is incomplete"));
     });
 }

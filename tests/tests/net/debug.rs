@@ -33,11 +33,8 @@ fn unix_sockets_print_as_in_std() {
     use std::os::unix::net as std_net;
 
     everywhere(|| {
-        let path = std::env::temp_dir().join(format!(
-            "prints-{}-{:?}",
-            std::process::id(),
-            std::thread::current().id()
-        ));
+        let folder = tests::folder::Folder::new();
+        let path = folder.path("socket");
         let listener = UnixListener::bind(&path).unwrap();
         let client = UnixStream::connect(&path).unwrap();
         prints_as::<std_net::UnixStream>(listener.accept().unwrap().0);
@@ -46,6 +43,5 @@ fn unix_sockets_print_as_in_std() {
         std::fs::remove_file(&path).unwrap();
         prints_as::<std_net::UnixDatagram>(UnixDatagram::unbound().unwrap());
         prints_as::<std_net::UnixDatagram>(UnixDatagram::bind(&path).unwrap());
-        std::fs::remove_file(&path).unwrap();
     });
 }

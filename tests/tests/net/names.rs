@@ -101,12 +101,10 @@ mod silent {
 
     /// Puts a file with `text` in the place of the file `at`, for this namespace.
     fn put(at: &str, text: &str) -> Option<()> {
-        let name = at.replace('/', "-");
-        let file = std::env::temp_dir().join(format!("tests-{}{name}", std::process::id()));
+        let folder = tests::folder::Folder::new();
+        let file = folder.path("file");
         fs::write(&file, text).ok()?;
-        let done = mount(Some(&file), at, libc::MS_BIND);
-        fs::remove_file(&file).ok()?;
-        done
+        mount(Some(&file), at, libc::MS_BIND)
     }
 
     fn mount(what: Option<&Path>, at: &str, flags: libc::c_ulong) -> Option<()> {

@@ -271,8 +271,8 @@ fn a_panic_ends_only_its_connection() {
 fn a_server_serves_unix_sockets() {
     use runtime::net::unix::{UnixListener, UnixStream};
     on(1, || {
-        let path = std::env::temp_dir().join(format!("net_server-{}", std::process::id()));
-        let _ = std::fs::remove_file(&path);
+        let folder = tests::folder::Folder::new();
+        let path = folder.path("socket");
         let listener = UnixListener::bind(&path).unwrap();
         let server = Server::builder()
             .start(listener, |mut stream: UnixStream| stream.write_all(b"here").unwrap())
@@ -280,7 +280,6 @@ fn a_server_serves_unix_sockets() {
         let text = std::io::read_to_string(UnixStream::connect(&path).unwrap()).unwrap();
         assert_eq!(text, "here");
         assert_eq!(server.shutdown(LONG), 0);
-        std::fs::remove_file(&path).unwrap();
     });
 }
 

@@ -5,32 +5,25 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use runtime::net::unix::{UnixDatagram, UnixListener, UnixStream};
 use runtime::thread::Cancelled;
 use runtime::time::timeout;
 use runtime::{sleep, spawn};
+use tests::folder::Folder;
 use tests::{everywhere, on, on_each, wait_until};
 
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A path without a file. A socket bound there is removed when the value is dropped.
-struct Path(PathBuf);
+/// A path without a file, in a folder that is removed when the value is dropped.
+struct Path(PathBuf, #[allow(dead_code)] Folder);
 
 impl Path {
     fn new() -> Path {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("runtime-test-{}-{}", std::process::id(), NEXT.fetch_add(1, SeqCst));
-        Path(std::env::temp_dir().join(name))
-    }
-}
-
-impl Drop for Path {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        let folder = Folder::new();
+        Path(folder.path("socket"), folder)
     }
 }
 

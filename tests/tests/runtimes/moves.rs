@@ -17,6 +17,7 @@ use runtime::thread::{self, JoinSet, park, park_timeout, pin};
 use runtime::time::{Ticker, Timer, after_func, interval, interval_at, sleep_async, timeout, timeout_at};
 use runtime::{JoinHandle, block_on, blocking, scope, select, sleep, spawn, yield_now};
 use tests::crowd::Spinners;
+use tests::folder::Folder;
 use tests::{on, os_thread, spin};
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -271,7 +272,8 @@ const STAY: &[(&str, Prepare)] = &[
     }),
     ("fs::write, read, metadata and remove_file", || {
         Box::new(|| {
-            let path = std::env::temp_dir().join(format!("moves-{}", std::process::id()));
+            let folder = Folder::new();
+            let path = folder.path("file");
             runtime::fs::write(&path, "text").unwrap();
             assert_eq!(runtime::fs::read(&path).unwrap(), b"text");
             assert_eq!(runtime::fs::metadata(&path).unwrap().len(), 4);
@@ -280,7 +282,8 @@ const STAY: &[(&str, Prepare)] = &[
     }),
     ("fs::File: create, write, read, drop", || {
         Box::new(|| {
-            let path = std::env::temp_dir().join(format!("moves-file-{}", std::process::id()));
+            let folder = Folder::new();
+            let path = folder.path("file");
             let mut file =
                 runtime::fs::File::options().read(true).write(true).create(true).open(&path).unwrap();
             file.write_all(b"text").unwrap();

@@ -329,7 +329,7 @@ fn a_setuid_program_does_not_read_the_environment() {
         return;
     }
     let folder = tests::folder::Folder::new();
-    std::fs::set_permissions(&folder.0, Permissions::from_mode(0o777)).unwrap();
+    std::fs::set_permissions(folder.root(), Permissions::from_mode(0o777)).unwrap();
     let (program, trace) = (folder.path("program"), folder.path("trace.html"));
     // Copied by another process, because a file that is open for writing cannot be executed. A child that
     // another test starts during the copy would keep a descriptor of this process open until its `exec`.

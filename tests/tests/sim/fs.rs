@@ -22,7 +22,7 @@ const MS: Duration = Duration::from_millis(1);
 /// an empty folder.
 fn on_both(f: fn(&Path)) {
     let folder = Folder::new();
-    runtime::block_on(|| f(&folder.0));
+    runtime::block_on(|| f(folder.root()));
     sim::run(0, || {
         fs::create_dir("/folder").unwrap();
         f(Path::new("/folder"));
@@ -123,7 +123,7 @@ fn errors_are_those_of_the_system() {
         CALLS.get().unwrap().iter().map(text).collect()
     };
     let folder = Folder::new();
-    let real = runtime::block_on(|| errors(&folder.0));
+    let real = runtime::block_on(|| errors(folder.root()));
     let simulated = sim::run(0, || errors(Path::new("/tmp")));
     for (i, (simulated, real)) in simulated.iter().zip(&real).enumerate() {
         assert_eq!(simulated, real, "call {i}");

@@ -31,11 +31,7 @@ fn check(main: impl Fn() + Send + Sync) {
 /// gets a directory.
 fn check_with_system(main: impl Fn(&Path) + Send + Sync) {
     check(|| main(Path::new("/tmp")));
-    let dir =
-        std::env::temp_dir().join(format!("sim-unix-{}-{:?}", std::process::id(), thread::current().id()));
-    std::fs::create_dir(&dir).unwrap();
-    main(&dir);
-    std::fs::remove_dir_all(&dir).unwrap();
+    main(tests::folder::Folder::new().root());
 }
 
 fn number<T>(result: io::Result<T>) -> Option<i32> {

@@ -30,7 +30,7 @@ fn functions_do_what_those_of_std_do() {
         fs::rename(&b, &a).unwrap();
         fs::hard_link(&a, &b).unwrap();
         assert_eq!(fs::metadata(&b).unwrap().len(), 5);
-        let roundabout = folder.0.join("..").join(folder.0.file_name().unwrap()).join("a");
+        let roundabout = folder.root().join("..").join(folder.root().file_name().unwrap()).join("a");
         assert_eq!(fs::canonicalize(roundabout).unwrap(), std::fs::canonicalize(&a).unwrap());
         #[cfg(unix)]
         {
@@ -152,7 +152,7 @@ fn many_green_threads_read_and_write() {
                 });
             }
         });
-        assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(folder.root()).unwrap().count(), 0);
     });
 }
 

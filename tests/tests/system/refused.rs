@@ -179,7 +179,7 @@ fn files() {
     assert_eq!(fs::metadata(&from).unwrap().len(), 10);
     assert_eq!(fs::copy(&from, &to).unwrap(), 10);
     assert_eq!(fs::read(&to).unwrap(), b"some bytes");
-    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 2);
+    assert_eq!(fs::read_dir(folder.root()).unwrap().count(), 2);
 }
 
 fn children() {

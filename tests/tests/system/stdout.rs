@@ -156,7 +156,7 @@ fn a_file_is_written() {
     let path = folder.path("out");
     let body = || {
         // The child has made a folder, too.
-        std::fs::remove_dir_all(&folder.0).unwrap();
+        std::fs::remove_dir_all(folder.root()).unwrap();
         block_on(|| stdout().write_all(lines(20_000).as_bytes())).unwrap();
     };
     child("a_file_is_written", std::fs::File::create(&path).unwrap().into(), body, |child| {

@@ -144,8 +144,8 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri isolates tests from files")]
     fn no_file_replaces_another() {
-        let folder = std::env::temp_dir().join(format!("trace-files-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
         let place = folder.join("trace.html");
         fs::write(&place, "the evidence").unwrap();
         let save = || Part::create(&place).and_then(|part| part.save(&Snapshot::default()));
@@ -154,8 +154,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&place).unwrap(), "the evidence");
         names(&place).for_each(|name| fs::write(name, "").unwrap());
         assert_eq!(save().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), NUMBERS, "no part is left");
-        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(fs::read_dir(folder).unwrap().count(), NUMBERS, "no part is left");
     }
 
     /// In a folder that others may write, a part may be replaced by a link while its trace is written.
@@ -164,8 +163,8 @@ mod tests {
     #[cfg_attr(miri, ignore = "Miri isolates tests from files")]
     fn a_part_is_opened_once_and_private() {
         use std::os::unix::fs::{PermissionsExt, symlink};
-        let folder = std::env::temp_dir().join(format!("trace-links-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
         let (place, victim) = (folder.join("trace.html"), folder.join("victim"));
         fs::write(&victim, "precious").unwrap();
         let part = Part::create(&place).unwrap();
@@ -174,14 +173,13 @@ mod tests {
         symlink(&victim, &part.at).unwrap();
         let _ = part.save(&Snapshot::default());
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri isolates tests from files")]
     fn parts_of_ended_processes_are_removed() {
-        let folder = std::env::temp_dir().join(format!("trace-parts-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
         let place = folder.join("trace.html");
         let old = std::time::SystemTime::now() - 2 * LEFT;
         let file = |path: PathBuf, is_old: bool| {
@@ -202,7 +200,6 @@ mod tests {
         others.iter().for_each(|name| file(folder.join(name), true));
         drop(Part::create(&place).unwrap());
         assert!(!left.exists() && fresh.exists());
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1 + others.len());
-        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 1 + others.len());
     }
 }

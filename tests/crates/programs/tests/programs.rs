@@ -248,8 +248,7 @@ fn crawler_fetches_the_pages_of_python() {
     if Command::new("python3").arg("--version").output().is_err() {
         return missing("python3");
     }
-    let folder = std::env::temp_dir().join(format!("crawler-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let site = [
         (
             "index.html",
@@ -259,10 +258,10 @@ fn crawler_fetches_the_pages_of_python() {
         ("b.html", "<a href='./index.html'><a href='index.html#top'>"),
         ("c.txt", "<a href='never.html'>"),
     ];
-    site.iter().for_each(|(name, text)| std::fs::write(folder.join(name), text).unwrap());
+    site.iter().for_each(|(name, text)| std::fs::write(folder.path().join(name), text).unwrap());
     let mut python = Command::new("python3")
         .args(["-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory"])
-        .arg(&folder)
+        .arg(folder.path())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -277,7 +276,6 @@ fn crawler_fetches_the_pages_of_python() {
     let (all, few) = (said(&[]), said(&["2"]));
     let _ = python.kill();
     let _ = python.wait();
-    let _ = std::fs::remove_dir_all(&folder);
     // The pages are index, a, b, b with a query, c and nowhere, which fails.
     assert!(all.ends_with("6 pages, 1 failed\n") && all.contains("404"), "{all}");
     assert!(few.ends_with("2 pages, 0 failed\n"), "{few}");

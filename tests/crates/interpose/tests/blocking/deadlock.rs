@@ -43,7 +43,8 @@ fn waits_for_std_are_reported() {
 #[test]
 fn the_report_of_a_main_that_std_keeps_is_printed() {
     let _watchdog = Watchdog::new();
-    let log = std::env::temp_dir().join(format!("deadlock-{}", std::process::id()));
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
     let stderr = std::fs::File::create(&log).unwrap();
     let mut child = command("main-itself").stderr(stderr).spawn().unwrap();
     let start = Instant::now();
@@ -54,7 +55,6 @@ fn the_report_of_a_main_that_std_keeps_is_printed() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    std::fs::remove_file(log).unwrap();
 }
 
 #[test]

@@ -28,15 +28,15 @@ fn lettre_sends_500_mails_at_once() {
 #[test]
 fn native_tls_connects_500_at_once() {
     let _dog = crowd::watch();
-    let folder = std::env::temp_dir().join(format!("native-tls-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    if !make_certificate(&folder) {
+    let folder = tempfile::tempdir().unwrap();
+    if !make_certificate(folder.path()) {
         return missing("openssl");
     }
-    let args = ["500", "tls", folder.to_str().unwrap()];
+    let args = ["500", "tls", folder.path().to_str().unwrap()];
     let server = SlowServer::start(env!("CARGO_BIN_EXE_slow_server"), &args);
     let port = server.port;
-    let certificate = Certificate::from_pem(&std::fs::read(folder.join("server.crt")).unwrap()).unwrap();
+    let certificate =
+        Certificate::from_pem(&std::fs::read(folder.path().join("server.crt")).unwrap()).unwrap();
     let connector =
         TlsConnector::builder().disable_built_in_roots(true).add_root_certificate(certificate).build();
     let connector: &'static TlsConnector = Box::leak(Box::new(connector.unwrap()));
@@ -49,5 +49,4 @@ fn native_tls_connects_500_at_once() {
         line
     });
     assert!(results.into_iter().enumerate().all(|(i, line)| line == format!("number {i}\n")));
-    std::fs::remove_dir_all(folder).unwrap();
 }

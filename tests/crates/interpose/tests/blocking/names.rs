@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use interpose::crowd;
+use tempfile::TempDir;
 
 /// Looks `host` up. Returns the result of `getaddrinfo`, and `errno` if it matters.
 fn look_up(host: &CStr, service: &CStr) -> (c_int, Option<c_int>) {
@@ -23,8 +24,8 @@ fn look_up(host: &CStr, service: &CStr) -> (c_int, Option<c_int>) {
 }
 
 /// Makes a FIFO, which can be opened for reading only when a writer comes.
-fn make_fifo(name: &str) -> PathBuf {
-    let fifo = std::env::temp_dir().join(format!("names-{name}-{}", std::process::id()));
+fn make_fifo(folder: &TempDir) -> PathBuf {
+    let fifo = folder.path().join("fifo");
     let path = CString::new(fifo.to_str().unwrap()).unwrap();
     // SAFETY: a valid path.
     assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
@@ -50,7 +51,8 @@ fn look_ups_use_no_more_os_threads_than_allowed() {
     let _dog = crowd::watch();
     let runtime = runtime::Builder::new().blocking_threads(2).build().unwrap();
     let metrics = || runtime.handle().metrics();
-    let fifo = make_fifo("places");
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = make_fifo(&folder);
     let holders = [(); 2].map(|()| {
         let fifo = fifo.clone();
         runtime.spawn(move || runtime::fs::File::open(fifo).map(drop).unwrap())
@@ -68,7 +70,6 @@ fn look_ups_use_no_more_os_threads_than_allowed() {
     holders.into_iter().for_each(|holder| holder.join().unwrap());
     drop(writer);
     assert!(look_ups.into_iter().all(|look_up| look_up.join().unwrap() == (0, None)));
-    fs::remove_file(fifo).unwrap();
 }
 
 #[test]
@@ -78,7 +79,8 @@ fn a_wait_in_line_can_be_cancelled_and_timed_out() {
     // The runtime's own look-up has a place, and libc's inside of it needs none.
     runtime.spawn(|| runtime::net::lookup_host("localhost:80").unwrap()).join().unwrap();
 
-    let fifo = make_fifo("line");
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = make_fifo(&folder);
     // This takes the only place until the FIFO is opened for writing. The only P runs these green threads in
     // order.
     let opens = fifo.clone();
@@ -103,5 +105,4 @@ fn a_wait_in_line_can_be_cancelled_and_timed_out() {
     drop(fs::OpenOptions::new().write(true).open(&fifo).unwrap());
     holder.join().unwrap();
     assert_eq!(runtime.spawn(|| look_up(c"localhost", c"80")).join().unwrap(), (0, None));
-    fs::remove_file(fifo).unwrap();
 }

@@ -182,7 +182,8 @@ fn a_time_limit_that_changes_holds_from_the_next_call() {
 #[test]
 fn an_accept_ends_with_its_listener() {
     let _dog = Watchdog::new();
-    let path = std::env::temp_dir().join(format!("interpose-{}", std::process::id()));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
     let listener = Arc::new(UnixListener::bind(&path).unwrap());
     let accepts = listener.clone();
     let green = runtime::spawn(move || accepts.accept().map(|_| ()).unwrap_err().raw_os_error());
@@ -190,5 +191,4 @@ fn an_accept_ends_with_its_listener() {
     // SAFETY: the descriptor is open.
     assert_eq!(unsafe { libc::shutdown(listener.as_raw_fd(), libc::SHUT_RDWR) }, 0);
     assert_eq!(green.join().unwrap(), Some(libc::EINVAL), "as on an OS thread");
-    std::fs::remove_file(path).unwrap();
 }

@@ -313,6 +313,8 @@ fn fifo() {
     }
     for number in 0..HELD {
         let name = CString::new(of(number).as_os_str().as_bytes()).unwrap();
+        // One of an earlier process that was killed.
+        let _ = std::fs::remove_file(of(number));
         // SAFETY: the name is a C string.
         assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
     }
