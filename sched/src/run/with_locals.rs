@@ -129,6 +129,7 @@ impl Sched {
         let round = held.round().wrapping_add(1);
         let has_other_work = self.is_exiting()
             || self.is_surplus(held)
+            || m.is_reserved()
             || self.idle.any_wanting()
             || !m.home.is_empty()
             || own.is_alert()

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use runtime::channel::{Receiver, bounded};
 use runtime::thread::pin;
 use runtime::{Builder, JoinHandle, Runtime, spawn};
-use tests::{OsThread, on, os_thread, with, with_built};
+use tests::{OsThread, on, os_thread, with_built};
 
 const MILLI: Duration = Duration::from_millis(1);
 
@@ -78,9 +78,32 @@ fn a_poll_runs_while_a_pinned_thread_on_its_os_thread_sleeps() {
 
 #[test]
 fn no_other_green_thread_runs_on_the_os_thread_of_a_pinned_thread() {
-    with(1, |runtime| {
+    no_other_green_thread_runs_beside_a_pinned_one(Builder::new());
+}
+
+/// The second of two polls has thread-locals of its own then, and may be followed at once by a closure.
+#[test]
+#[cfg(all(
+    target_os = "linux",
+    target_env = "gnu",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(any(asan, portable))
+))]
+fn no_other_green_thread_with_thread_locals_of_its_own_runs_there() {
+    let builder = Builder::new().thread_locals(runtime::ThreadLocals::OfGreenThread);
+    no_other_green_thread_runs_beside_a_pinned_one(builder);
+}
+
+fn no_other_green_thread_runs_beside_a_pinned_one(builder: Builder) {
+    with_built(builder.procs(1), |runtime| {
         runtime.block_on(|| {
-            let (go, poll) = parked_poll(|| (0..20).for_each(|_| runtime::yield_now()));
+            let waits = || {
+                for _ in 0..500 {
+                    runtime::yield_now();
+                    assert_ne!(spawn(os_thread).join().unwrap(), os_thread(), "while a poll waits");
+                }
+            };
+            let [first, second] = [(); 2].map(|()| parked_poll(waits));
             let _pinned = pin();
             let os = os_thread();
             for round in 0..20 {
@@ -91,14 +114,16 @@ fn no_other_green_thread_runs_on_the_os_thread_of_a_pinned_thread() {
                     _ => (),
                 }
                 if round == 10 {
-                    go.send();
+                    second.0.send();
                 }
                 for other in others {
                     assert_ne!(other.join().unwrap(), os, "another green thread ran on the OS thread");
                 }
                 assert_eq!(os_thread(), os);
             }
-            assert_eq!(poll.join().unwrap().0, os);
+            assert_eq!(second.1.join().unwrap().0, os);
+            first.0.send();
+            assert_eq!(first.1.join().unwrap().0, os);
         });
     });
 }
