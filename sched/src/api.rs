@@ -1,5 +1,5 @@
 //! What `runtime` calls on behalf of user code: spawning, joining, parking, sleeping, driving a future,
-//! values of a thread.
+//! values of a thread. What the crate `sysmon` may do is in `monitor.rs`.
 
 pub mod block_on;
 pub mod budget;
@@ -9,6 +9,7 @@ pub mod foreign;
 pub(crate) mod join;
 pub mod locals;
 pub(crate) mod mask;
+pub(crate) mod monitor;
 pub(crate) mod node;
 pub(crate) mod os_locals;
 pub mod park;

@@ -1,4 +1,4 @@
-//! How an M sleeps, and who wakes it.
+//! How an M sleeps, and who wakes it. Sysmon sleeps otherwise (`sysmon.rs`, `plan.rs`).
 //!
 //! An M without a P looks for work, and then sleeps in one of six ways:
 //!
@@ -33,7 +33,9 @@ pub(crate) mod idle;
 pub(crate) mod in_place;
 pub(crate) mod nap;
 pub(crate) mod note;
+mod plan;
 pub(crate) mod rest;
+pub(crate) mod sysmon;
 pub(crate) mod wish;
 
 use nap::Nap;

@@ -189,7 +189,7 @@ pub(crate) struct ColdFields {
     /// `wait/locks/holder.rs`.
     pub(crate) shares: RefCell<Shares>,
     /// The return addresses on the stack on which the waker of its future was cloned last; none if they are
-    /// not kept (`watch/await_stacks.rs`).
+    /// not kept (`notes/await_stacks.rs`).
     pub(crate) await_stack: RefCell<Box<[usize]>>,
     /// The thread has unwound because it was cancelled. If it unwinds so again, or returns, user code has
     /// caught that.

@@ -15,21 +15,26 @@
 //! | room | what stands in it |
 //! | --- | --- |
 //! | `api/` | what `runtime` calls for user code: spawn, join, park, sleep, block_on, values of a thread |
-//! | `run/` | choosing a G, running it, waking it; `Sched`; the boundary between user code and the scheduler; threads and Ps that come and go |
+//! | `run/` | choosing a G, running it, waking it; `Sched`; the boundary between user code and the scheduler |
+//! | `supply/` | the start of a runtime; the Ms, Ps and stacks that come and go |
+//! | `net/` | polls of the network, stations of foreign code, wakers of futures that wait for sockets |
+//! | `choices/` | who makes the choices of a simulated scheduler |
 //! | `g/` | the data of a G: its wait, token, life, payload, binding; the table of all Gs |
 //! | `m/` | the Ms and their threads; plain OS threads; what an M shows of itself (its G, its bound Gs) |
-//! | `asleep/` | how an M sleeps and is woken; the idle Ps, the parked Ms, the line for Ps |
+//! | `asleep/` | how an M sleeps and is woken; the idle Ps, the parked Ms, the line for Ps; the sleep of sysmon |
 //! | `p/` | the Ps: lease, run queue, clock gate, counters |
 //! | `stack/` | stacks, coroutines, their pools, and the shortage of them |
 //! | `timer/` | heap entries, firing, functions of timers, wakers that timers call |
 //! | `wait/` | the wait queue, the locks, deadlines of channels |
 //! | `end/` | shutting down; finding a deadlock |
-//! | `watch/` | what sysmon, metrics, dumps and traces see; `events.rs` is all that the core calls of it |
+//! | `notes/` | what the events leave for watchers: counts, notes of hogs, events of threads without a P |
+//! | `watch/` | what metrics, dumps and traces see; `events.rs` is all that the core calls of it |
 //! | `sys/` | calls of the OS, `fork`, catching panics |
 //! | `sync` | atomics and locks, or loom's |
 //!
-//! A room knows those below it: `sys`, `g`, `stack`, `p`, `asleep`, `m`, then `run`, then `api` and `wait`.
-//! The state types of `timer`, `end` and `watch` are used by `run`; their methods on `Sched` use `run`.
+//! A room knows those below it: `sys`, `g`, `stack`, `p`, `asleep`, `m`, `notes`, `choices`, then `run`, then
+//! `supply`, `net` and `watch`, then `api` and `wait`. The state types of `timer` and `end` are used by `run`;
+//! their methods on `Sched` use `run`.
 //! `ci/layout.sh` checks this.
 //!
 //! # The life of a G
@@ -61,7 +66,7 @@
 //!   does that has lost its P.
 //! - `asleep/in_place.rs`: a late wake-up of an M ends no wait of the G that is parked on it; its waker does,
 //!   or the limit.
-//! - `watch/capture.rs`: what a signal handler takes for a reader is read whole or not at all.
+//! - `notes/capture.rs`: what a signal handler takes for a reader is read whole or not at all.
 //! - `m/pause.rs`: an M is paused only in user code without a P and without a lock of the runtime. It goes on
 //!   when sysmon lets it go.
 //! - `sync/hold.rs`: a thread that has a lock of the runtime, or is about to take it, counts as its holder.
@@ -80,8 +85,8 @@
 //! - `asleep/idle.rs`: no work is stranded. A maker of work publishes the work and then looks for sleeping
 //!   Ms. An M announces its sleep and then looks for work.
 //! - `watch/samples.rs`: a sample of a profile is read whole or lost.
-//! - `watch/plan.rs`: sysmon looks no later than the requested time, whenever the request comes.
-//! - `run/net_wakers.rs`: a future that waits for the network is woken once, or gives up.
+//! - `asleep/plan.rs`: sysmon looks no later than the requested time, whenever the request comes.
+//! - `net/net_wakers.rs`: a future that waits for the network is woken once, or gives up.
 //! - `end/closing.rs`: the end of a runtime. Once no G lives, spawns from outside are refused. No M sleeps
 //!   through the end.
 //!
@@ -178,14 +183,14 @@
 //! - *A join packet in an `Arc`*: costs a malloc and two counts per spawn. Closure and result lie in the G.
 //! - *Waking an M for each piece of work, and for each added timer*: a futex wake costs microseconds. Instead
 //!   one M spins and promises to look, and an M that adds a timer and then parks finds that timer itself
-//!   (`run/poll.rs`, `ensure_watcher`).
+//!   (`net/poll.rs`, `ensure_watcher`).
 //!
 //! # Locks, outer first
 //!
 //! 1. The lock of a primitive with a wait queue (`wait/queue/lock.rs`). Under it a wait may begin, which may
 //!    allocate the proxy G of a plain OS thread. No G is made runnable under it.
 //! 2. The poller of the netpoller.
-//! 3. The list of Ms, or the set of retired Ps (`run/resize.rs`). While stacks are short, the pool of stacks
+//! 3. The list of Ms, or the set of retired Ps (`supply/resize.rs`). While stacks are short, the pool of stacks
 //!    is locked under these.
 //! 4. One of these at a time: the idle lists, the line of Gs that wait for a stack, the global queue, a heap
 //!    of timers, the pools, the wakers of futures. Moving one heap of timers into
@@ -203,17 +208,25 @@ mod api;
 #[cfg(not(loom))]
 mod asleep;
 #[cfg(not(loom))]
+mod choices;
+#[cfg(not(loom))]
 mod end;
 #[cfg(not(loom))]
 mod g;
 #[cfg(not(loom))]
 mod m;
 #[cfg(not(loom))]
+mod net;
+#[cfg(not(loom))]
+mod notes;
+#[cfg(not(loom))]
 mod p;
 #[cfg(not(loom))]
 mod run;
 #[cfg(not(loom))]
 mod stack;
+#[cfg(not(loom))]
+mod supply;
 #[cfg_attr(loom, allow(dead_code))]
 #[doc(hidden)]
 pub mod sync;
@@ -248,8 +261,10 @@ pub use {api::foreign, wait::futex::std_word};
 pub use {
     api::join::{GHandle, Join},
     api::mask::{contain, drop_contained, set_uncancellable, uncancellable},
+    api::monitor::{Look, Monitor},
     api::os_locals::with_os_thread_locals,
     api::{block_on, budget, contexts, locals, park, revocable, sleep, spawn},
+    asleep::sysmon::{ASK_AGAIN_NS, OVERDUE_NS},
     end::block_on_calls::InBlockOn,
     end::deadlock::{TEXT as DEADLOCK, set_in_test_harness},
     end::report::set_report,
@@ -259,12 +274,14 @@ pub use {
     m::current::current_p,
     m::os_thread::{Around, set_around_park},
     m::service::ServiceThread,
+    net::net_wakers,
+    notes::hogs::{Hogging, Hogs, LateWake, Noted},
+    notes::rescue::{Rescue, RescuesAt},
+    notes::spawn_stacks::SpawnStacks,
     p::event::{By, Kind, POLLS, Stopped},
     p::histogram::Histogram,
     p::lease::{Seen, State},
     run::case_waker::CaseWaker,
-    run::net_wakers,
-    run::rescue::{Rescue, RescuesAt},
     run::sched::{Attached, Config, MAX_PROCS, Sched, WantedProcs},
     run::task::{After, Cancelled},
     run::wake::wake,
@@ -275,13 +292,9 @@ pub use {
     timer::after_func::AfterFunc,
     watch::by_place::AtPlace,
     watch::dump::{Does, Parked, Seen as SeenThread, at_rest, look_at_all},
-    watch::hogs::{Hogging, Hogs, LateWake, Noted},
     watch::memory,
     watch::metrics::{Proc, Snapshot},
-    watch::monitor::{Look, Monitor},
     watch::recorder,
-    watch::spawn_stacks::SpawnStacks,
-    watch::sysmon::{ASK_AGAIN_NS, OVERDUE_NS},
 };
 #[cfg(all(unix, not(loom)))]
 pub use {stack::last_dump, sys::default_effect};
@@ -330,8 +343,14 @@ mod asleep {
     pub(crate) mod note {
         pub(crate) mod word;
     }
+    pub(crate) mod plan;
     pub(crate) mod rest;
     pub(crate) mod wish;
+}
+#[cfg(loom)]
+#[allow(dead_code)]
+mod notes {
+    pub(crate) mod capture;
 }
 #[cfg(loom)]
 #[allow(dead_code)]
@@ -354,8 +373,6 @@ mod wait {
 #[cfg(loom)]
 #[allow(dead_code)]
 mod watch {
-    pub(crate) mod capture;
-    pub(crate) mod plan;
     pub(crate) mod samples;
 }
 
@@ -364,12 +381,13 @@ mod watch {
 pub mod simulation {
     pub use crate::api::node::{gs_of, is_left, leave, leave_myself};
     pub use crate::api::point::{point, point_in_drop, unwind_at_end};
+    pub use crate::choices::simulation::{
+        OutsideWait, Phase, Simulation, block, deliver, is_here, is_user_code, node, note_threads_are_caught,
+        record_time, set_node, threads_are_caught, with,
+    };
     pub use crate::end::simulated::Ended;
     pub use crate::g::ids::shown;
-    pub use crate::run::simulation::{
-        OutsideWait, Phase, Simulation, await_main, block, deliver, is_here, is_user_code, node,
-        note_threads_are_caught, record_time, set_node, threads_are_caught, with,
-    };
+    pub use crate::run::simulated::await_main;
 }
 
 /// Items for the models of other crates, built on loom's threads.

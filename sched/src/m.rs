@@ -124,7 +124,7 @@ pub(crate) struct Own {
     pub(crate) ready: RefCell<Vec<Waiter>>,
     dead: UnsafeCell<Vec<GRef>>,
     pub(crate) ids: Cell<ids::Batch>,
-    /// How many Gs wait at the M's station (`run/station.rs`).
+    /// How many Gs wait at the M's station (`net/station.rs`).
     #[cfg(all(feature = "interpose", target_os = "linux"))]
     pub(crate) at_station: Cell<usize>,
     /// The word on which std's `thread::park` sleeps on this thread.
@@ -157,7 +157,7 @@ const _: () = {
     is_sync::<(Sleep, Pause, LockedQueue)>();
     is_sync::<(Homes, Lender)>();
 };
-// SAFETY: `run/threads.rs` makes an M on one thread and hands it to its own thread before any thread touches
+// SAFETY: `supply/threads.rs` makes an M on one thread and hands it to its own thread before any thread touches
 // the cells.
 unsafe impl Send for M {}
 

@@ -1,8 +1,6 @@
-//! What looks at the scheduler from outside: sysmon, the metrics, the dump.
+//! What looks at the scheduler from outside, and the events that the core tells it.
 
-pub(crate) mod await_stacks;
 pub(crate) mod by_place;
-mod capture;
 #[cfg(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64"),
@@ -18,8 +16,6 @@ pub(crate) mod debugger;
 pub(crate) mod debugger;
 pub(crate) mod dump;
 pub(crate) mod events;
-pub(crate) mod hogs;
-pub(crate) mod latency;
 #[cfg_attr(
     not(all(
         target_os = "linux",
@@ -30,10 +26,6 @@ pub(crate) mod latency;
 )]
 pub mod memory;
 pub(crate) mod metrics;
-pub(crate) mod monitor;
-pub(crate) mod outside;
-pub(crate) mod places;
-mod plan;
 #[cfg(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64"),
@@ -49,5 +41,4 @@ pub mod recorder;
 ))]
 mod samples;
 mod sampling;
-pub(crate) mod spawn_stacks;
-pub(crate) mod sysmon;
+mod stacks_of_hogs;

@@ -1,4 +1,4 @@
-//! `node`: the green threads of a node of a simulation. (Feature `sim`; `run/simulation.rs` says which node a
+//! `node`: the green threads of a node of a simulation. (Feature `sim`; `choices/simulation.rs` says which node a
 //! G belongs to.)
 
 use std::ptr;
@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 
 use crate::api::join::GHandle;
 use crate::api::park::Waiting;
+use crate::choices::simulation::{LEFT, is_left_behind, set_node};
 use crate::g::wait::Cancel;
 use crate::g::{GRef, table};
 use crate::m::current::on_m;
-use crate::run::simulation::{LEFT, is_left_behind, set_node};
 
 /// Leaves `thread` behind, a G of a simulation that cannot unwind: from now on it does not run. Its stack and
 /// what it uses stay for ever. *Runs on: another G of the simulation.*

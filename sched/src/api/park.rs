@@ -370,7 +370,7 @@ pub fn yield_now() {
 /// Yields where the caller may not simply leave its OS thread, or belongs to a simulation.
 #[cold]
 fn yield_kept(entered: boundary::Entered) {
-    if crate::run::simulation::yields() {
+    if crate::choices::simulation::yields() {
         // The unwind is user code.
         drop(entered);
         unwind_if_cancelled();

@@ -21,7 +21,6 @@ use crate::run::sched::Sched;
 use crate::run::wake;
 use crate::sync::unpaused;
 use crate::timer::entry::{Alarm, FOR_FUTURE, Target, TimerRef};
-use crate::watch::events::on_awaited;
 
 /// Sleeps until `when` on the runtime's clock; `NEVER` sleeps until a cancellation. No timer fires early on
 /// that clock, so the sleep is never shorter.
@@ -164,7 +163,7 @@ impl Sleep {
             return false;
         }
         // This wait clones no waker.
-        on_awaited(g);
+        g.on_awaited();
         let Some(entered) = enter() else { return false };
         g.timer_lent.store(true, Ordering::Relaxed);
         // The future may be moved to another thread and outlive this G's task.

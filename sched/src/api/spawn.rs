@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::api::join::Join;
 use crate::api::point::{point_in_drop, unwind_at_end};
+use crate::choices::simulation;
 use crate::g::own::OwnG;
 use crate::g::payload::put;
 use crate::g::{GRef, Status, table};
@@ -17,7 +18,6 @@ use crate::p::Held;
 use crate::run::boundary::{Entered, enter};
 use crate::run::contexts;
 use crate::run::sched::Sched;
-use crate::run::simulation;
 use crate::run::task::{After, Closure, Polled, Work};
 use crate::stack::ALLOWED_STACK_BYTES;
 use crate::sys::fork;

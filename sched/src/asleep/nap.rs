@@ -16,7 +16,7 @@
 //! to read.
 //!
 //! Only an M that sleeps again before it has taken a P, or that ends, writes events for its sleep
-//! (`watch/outside.rs`).
+//! (`notes/outside.rs`).
 
 use super::rest::SleepKind;
 use crate::p::event::Kind;

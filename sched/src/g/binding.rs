@@ -41,7 +41,7 @@ const BINDING: u16 = 0b11;
 /// A bit beside the binding: the code of the G is in `blocking`.
 const BLOCKING: u16 = 0b100;
 /// A bit beside the binding: the G is runnable, and its wake-up is a sample. The weight of the sample stands
-/// above (`watch/latency.rs`).
+/// above (`notes/latency.rs`).
 const SAMPLE: u16 = 0b1000;
 const WEIGHT: u32 = 4;
 /// A bit above the weight: a dumper copies the stack of the G. The functions of the file's head take the mark

@@ -60,9 +60,9 @@ impl Refusal {
 mod models {
     use super::*;
     use crate::asleep::idle::Idle;
+    use crate::asleep::plan::Plan;
     use crate::sync::models::{Reached, Turns};
     use crate::sync::{Condvar, Mutex, wait_on};
-    use crate::watch::plan::Plan;
     use loom::sync::Arc;
     use loom::thread;
 

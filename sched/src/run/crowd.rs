@@ -273,7 +273,7 @@ impl CrowdState {
 
 /// Pauses the M of this thread, if sysmon has asked for that and its G computes without a P. `locked` says
 /// that the G may have a lock of the C library. First copies the stack of the G if a reader has asked for it
-/// (`watch/hogs.rs`). *Runs on: any thread, in the handler of the signal: it allocates nothing and takes no
+/// (`notes/hogs.rs`). *Runs on: any thread, in the handler of the signal: it allocates nothing and takes no
 /// lock.*
 fn on_signal(locked: bool, registers: &preempt::Registers) {
     on_m(|m| {
@@ -335,7 +335,7 @@ mod tests {
     use super::*;
     use crate::p::lease::State as Look;
     #[cfg(target_os = "linux")]
-    use crate::run::threads::tests::{scheduler, spawn_in};
+    use crate::supply::threads::tests::{scheduler, spawn_in};
     #[cfg(target_os = "linux")]
     use crate::wait::queue::Lock;
 

@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
     use crate::run::boundary::enter;
-    use crate::run::threads::tests::{scheduler, spawn_in};
+    use crate::supply::threads::tests::{scheduler, spawn_in};
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri does not switch stacks")]

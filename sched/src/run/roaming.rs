@@ -73,7 +73,7 @@ mod tests {
 
     use super::*;
     use crate::api::park::{blocking, blocking_briefly, blocking_for_long, has_p, yield_now};
-    use crate::run::threads::tests::{scheduler, spawn_in};
+    use crate::supply::threads::tests::{scheduler, spawn_in};
 
     fn end(sched: &Arc<Sched>) {
         // The Ms of the last Gs are about to say so. If one never does, this hangs.

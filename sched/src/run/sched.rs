@@ -17,6 +17,7 @@ use netpoll::Netpoll;
 use timers::Heaps;
 
 use crate::asleep::idle::Idle;
+use crate::asleep::sysmon::Sysmon;
 use crate::end::block_on_calls::BlockOnCalls;
 use crate::end::closing::Closing;
 use crate::g::{GRef, Runtime, ids};
@@ -24,12 +25,17 @@ use crate::m::os_thread::Around;
 use crate::m::template::Template;
 use crate::m::threads::Threads;
 use crate::m::{M, MRef, OwnM};
+use crate::notes::await_stacks::TakeStack;
+use crate::notes::hogs::Hogs;
+use crate::notes::latency::Latency;
+use crate::notes::outside::Outside;
+use crate::notes::rescue::Rescues;
+use crate::notes::spawn_stacks::{SpawnStacks, Spawns};
 use crate::p::locked_queue::LockedQueue;
 use crate::p::sampler::Sampler;
 use crate::p::{Held, P};
 use crate::run::boundary::enter;
 use crate::run::crowd::Crowd;
-use crate::run::rescue::Rescues;
 use crate::run::roaming::Roaming;
 use crate::run::wake_latency::WakeLatency;
 use crate::stack::pool::Coros;
@@ -38,12 +44,6 @@ use crate::sys;
 use crate::sys::message::write_message;
 use crate::timer::entry::TimerRef;
 use crate::timer::late::LateUserCode;
-use crate::watch::await_stacks::TakeStack;
-use crate::watch::hogs::Hogs;
-use crate::watch::latency::Latency;
-use crate::watch::outside::Outside;
-use crate::watch::spawn_stacks::{SpawnStacks, Spawns};
-use crate::watch::sysmon::Sysmon;
 
 /// The most Ps that a runtime can have: more than the largest machines have processors.
 pub const MAX_PROCS: usize = crate::p::lease::MAX_INDEX;
@@ -81,7 +81,7 @@ pub struct Config {
     /// thread-locals of a closure that has its own, too, before its first line.
     pub around_thread: Option<Around>,
     /// What makes the scheduler's choices, in a simulation.
-    pub simulation: Option<Arc<dyn crate::run::simulation::Simulation>>,
+    pub simulation: Option<Arc<dyn crate::choices::simulation::Simulation>>,
     /// A value that belongs to the maker of the scheduler. The scheduler only keeps it.
     pub attached: Attached,
 }
@@ -120,7 +120,7 @@ pub struct Sched {
     pub(crate) sysmon: CachePadded<Sysmon>,
     pub(crate) closing: CachePadded<Closing>,
     pub(crate) coros: CachePadded<Coros>,
-    pub(crate) simulated: Option<crate::run::simulation::Simulated>,
+    pub(crate) simulated: Option<crate::choices::simulation::Simulated>,
     pub(crate) lead: WakeLatency,
     pub(crate) latency: Latency,
     pub(crate) rescues: Rescues,
@@ -142,7 +142,7 @@ pub struct Sched {
 
 impl Sched {
     /// Puts a scheduler together, without Ps. `Sched::new` is for users.
-    pub(super) fn of(config: Config, netpoll: Netpoll, coros: Coros) -> Arc<Sched> {
+    pub(crate) fn of(config: Config, netpoll: Netpoll, coros: Coros) -> Arc<Sched> {
         let max_threads = config.max_threads;
         Arc::new_cyclic(|me| Sched {
             ps: (0..MAX_PROCS).map(|_| OnceLock::new()).collect(),
@@ -159,7 +159,7 @@ impl Sched {
             sysmon: Sysmon::new().into(),
             closing: CachePadded::default(),
             coros: coros.into(),
-            simulated: config.simulation.clone().map(crate::run::simulation::Simulated::new),
+            simulated: config.simulation.clone().map(crate::choices::simulation::Simulated::new),
             lead: WakeLatency::new(),
             latency: Latency::new(config.measure_all),
             rescues: Rescues::default(),
@@ -312,7 +312,7 @@ static ALL: Mutex<Vec<Weak<Sched>>> = Mutex::new(Vec::new());
 
 impl Sched {
     /// Adds this runtime to the list of all.
-    pub(super) fn add_to_all(self: &Arc<Sched>) {
+    pub(crate) fn add_to_all(self: &Arc<Sched>) {
         let mut all = ALL.lock();
         all.retain(|sched| sched.strong_count() > 0);
         all.push(Arc::downgrade(self));

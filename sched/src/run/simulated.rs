@@ -19,13 +19,13 @@ use std::sync::Arc;
 
 use timers::clock;
 
+use crate::choices::simulation::{IS_BUILT, Phase, Ready, Simulated, is_left_behind};
 use crate::g::GRef;
 use crate::g::list::GList;
 use crate::m::OwnM;
 use crate::p::Held;
 use crate::p::event::By;
 use crate::run::sched::Sched;
-use crate::run::simulation::{IS_BUILT, Phase, Ready, Simulated, is_left_behind};
 
 impl Simulated {
     /// Returns what the clock of the timers shows. *Runs on: an M of the simulation.*
@@ -62,6 +62,13 @@ impl Ready {
         self.ids.remove(at);
         self.gs.remove(at)
     }
+}
+
+/// Waits until the main function of a simulation of `sched` ends. Returns `false` if the simulation was given
+/// up. Blocks the caller. *Runs on: a thread that is no M of `sched`.*
+#[must_use]
+pub fn await_main(sched: &Sched) -> bool {
+    sched.simulated().is_none_or(|simulated| simulated.main.wait())
 }
 
 impl Sched {

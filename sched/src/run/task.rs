@@ -28,7 +28,6 @@ use crate::run::boundary::enter_for_good;
 use crate::run::{contexts, wake};
 use crate::stack::coro::Coro;
 use crate::sys::catch_panic::{call_waker, contain_then};
-use crate::watch::events::on_panic;
 
 /// The payload of the unwind that ends a cancelled green thread. `join` returns it as the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,7 +213,7 @@ fn cancelled() -> Box<dyn Any + Send> {
 fn end<T>(g: OwnG, result: thread::Result<T>, after: impl After) -> Stop {
     let panicked = matches!(&result, Err(payload) if !payload.is::<Cancelled>());
     if panicked {
-        on_panic();
+        g.on_panic();
     }
     // From here on run destructors and wakers, which a cancellation does not end.
     g.set_over();
@@ -281,7 +280,7 @@ pub(crate) fn contain(f: impl FnOnce()) -> bool {
 /// Reports a panic that no thread will see to the simulation, if there is one.
 fn tell_simulation(_payload: &(dyn Any + Send)) {
     if !_payload.is::<Cancelled>() {
-        crate::run::simulation::lost_panic(_payload);
+        crate::choices::simulation::lost_panic(_payload);
     }
 }
 

@@ -26,7 +26,6 @@ use crate::run::boundary::{Entered, enter};
 use crate::run::case_waker;
 use crate::run::sched::Sched;
 use crate::sys::fork::is_forked;
-use crate::watch::events::{on_awaited, on_ready_bound};
 
 /// Decides a wait as woken, and makes the waiter runnable. Returns `false` if the wait was over. *Runs on:
 /// any thread.*
@@ -99,7 +98,7 @@ fn wake_unqueueable(g: GRef, by: By) {
     if !g.is_green() {
         return os_thread::wake(g);
     }
-    on_ready_bound(g, by);
+    g.on_ready_bound(by);
     match g.bound() {
         Bound::Free => unreachable!("the binding of a parked G does not change"),
         Bound::InPlace(m) => {
@@ -285,7 +284,7 @@ fn wake_future(g: GRef) {
 // A static, not a const, because `is_waker_of_a_g` compares its address.
 static VTABLE: RawWakerVTable = RawWakerVTable::new(
     |g| {
-        on_awaited(as_g(g));
+        as_g(g).on_awaited();
         as_g(g).life.retain();
         RawWaker::new(g, &VTABLE)
     },

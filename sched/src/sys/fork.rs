@@ -76,7 +76,7 @@ pub(crate) fn watch(at_fork: AtFork) -> io::Result<()> {
         use std::sync::OnceLock;
         static WATCHED: OnceLock<libc::c_int> = OnceLock::new();
         let AtFork { before, in_parent, in_child } = at_fork;
-        // SAFETY: the functions of `run/start.rs` may run at a fork: they write atomics and thread-locals
+        // SAFETY: the functions of `supply/start.rs` may run at a fork: they write atomics and thread-locals
         // without a destructor, and set the base of thread-locals.
         let error = *WATCHED
             .get_or_init(|| unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) });

@@ -94,7 +94,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use crate::api::{park, sleep};
-    use crate::run::threads::tests::{scheduler, spawn_in};
+    use crate::supply::threads::tests::{scheduler, spawn_in};
     use crate::sys;
 
     /// One P, no sysmon: a green thread yields all the time and makes the counter jump while another one

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use crate::g::{G, Status, table};
 use crate::m::release::release;
+use crate::notes::places::{Place, Sums};
 use crate::run::sched::Sched;
 use crate::sys::fork;
-use crate::watch::places::{Place, Sums};
 
 /// The green threads of one spawn place.
 #[derive(Clone, Debug, Default)]

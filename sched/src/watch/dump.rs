@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use timers::clock;
 
+use crate::choices::simulation;
 use crate::g::binding::Binding;
 use crate::g::own::OwnG;
 use crate::g::shares::period;
@@ -14,7 +15,6 @@ use crate::g::why::{Awaited, Why};
 use crate::g::{G, GRef, Status, table};
 use crate::m::activity::PARKS;
 use crate::m::os_thread;
-use crate::run::simulation;
 use crate::run::wake;
 use crate::stack::saved::StackCopy;
 use crate::sys::fork;

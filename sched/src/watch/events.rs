@@ -34,15 +34,15 @@ use crate::g::why::Why;
 use crate::g::{G, GRef};
 use crate::m::current::on_m;
 use crate::m::{Loan, M, OwnM};
+use crate::notes::await_stacks;
+use crate::notes::spawn_stacks::Spawns;
 use crate::p::event::{By, Kind, Stopped};
 use crate::p::{Held, P};
 use crate::run::sched::Sched;
 use crate::sys::fork;
 use crate::sys::preempt::Registers;
-use crate::watch::await_stacks;
 use crate::watch::recorder::{self, Trigger, pull};
 use crate::watch::sampling::{look_at_one_of_many, look_at_spawn, look_at_wake_up};
-use crate::watch::spawn_stacks::Spawns;
 
 /// Events of the thread that holds the P.
 impl Held<'_> {
@@ -221,15 +221,28 @@ impl Sched {
     }
 }
 
-/// A waker of `g` is cloned, or `g` waits without one. *Runs on: the thread that does it.*
-#[inline]
-pub(crate) fn on_awaited(g: GRef) {
-    await_stacks::keep(g);
-}
+/// Events of a G, where no `Sched` is at hand.
+impl G {
+    /// A waker of this G is cloned, or this G waits without one. *Runs on: the thread that does it.*
+    #[inline]
+    pub(crate) fn on_awaited(&'static self) {
+        await_stacks::keep(self);
+    }
 
-/// The running G has panicked.
-pub(crate) fn on_panic() {
-    pull(Trigger::Panic);
+    /// This G, which runs, has panicked.
+    pub(crate) fn on_panic(&self) {
+        pull(Trigger::Panic);
+    }
+
+    /// This G, which is bound to an M, was made ready. *Runs on: the thread that decided its wait, before it
+    /// wakes that M.*
+    pub(crate) fn on_ready_bound(&'static self, by: By) {
+        if recorder::is_on() && !fork::is_forked() {
+            // SAFETY: this G is parked until the caller wakes its M.
+            let sched = unsafe { Sched::of_parked(self) };
+            sched.at_p_or_outside(|held| held.readies(self, by), || sched.outside.readies(self, by));
+        }
+    }
 }
 
 /// Spawns and wake-ups by threads without a P of the runtime.
@@ -270,16 +283,6 @@ impl Sched {
         if let Some(stack) = self.spawns.as_ref().and_then(Spawns::stack) {
             g.origin.keep_stack(stack);
         }
-    }
-}
-
-/// `g`, which is bound to an M, was made ready. *Runs on: the thread that decided its wait, before it wakes
-/// that M.*
-pub(crate) fn on_ready_bound(g: GRef, by: By) {
-    if recorder::is_on() && !fork::is_forked() {
-        // SAFETY: `g` is parked until the caller wakes its M.
-        let sched = unsafe { Sched::of_parked(g) };
-        sched.at_p_or_outside(|held| held.readies(g, by), || sched.outside.readies(g, by));
     }
 }
 

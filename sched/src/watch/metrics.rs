@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crate::g::Status;
 use crate::m::M;
+use crate::notes::rescue::Rescue;
 use crate::p::P;
 use crate::p::histogram::Histogram;
-use crate::run::rescue::Rescue;
 use crate::run::sched::Sched;
 
 /// Counters since the runtime began, and gauges of this moment. The figures are read one after the other

@@ -1,7 +1,7 @@
 //! The flight recorder of the process: starts and stops the recording, and collects what was recorded.
 //!
 //! Each P has a ring of its own (`p/recorder.rs`). Events of threads without a P go to a list of their
-//! runtime (`watch/outside.rs`).
+//! runtime (`notes/outside.rs`).
 //!
 //! The rings of a recording stay readable after its stop, and after the end of their runtime, until the next
 //! start.
@@ -21,6 +21,8 @@ use crate::asleep::rest::SleepKind;
 use crate::g::table;
 use crate::g::why::Why;
 use crate::m::release::release;
+use crate::notes::outside::Outside;
+pub use crate::notes::outside::Recorded;
 use crate::p::Held;
 use crate::p::event::{self, Kind};
 use crate::p::lease::State;
@@ -29,8 +31,6 @@ use crate::run::boundary::enter;
 use crate::run::sched::Sched;
 use crate::sync::Mutex;
 use crate::sys::{fork, stamp};
-use crate::watch::outside::Outside;
-pub use crate::watch::outside::Recorded;
 
 /// How many places the ring of a P may have.
 pub const ALLOWED_EVENTS: std::ops::RangeInclusive<usize> = 64..=1 << 24;

@@ -1,14 +1,14 @@
-//! Measured wake-ups: what the events do when the sampler of the P chooses one (`watch/latency.rs`), and the
+//! Measured wake-ups: what the events do when the sampler of the P chooses one (`notes/latency.rs`), and the
 //! run of its G.
 
 use timers::clock;
 
 use crate::g::GRef;
 use crate::m::OwnM;
+use crate::notes::latency::SampledRun;
 use crate::p::Held;
 use crate::p::event::{By, Stopped};
 use crate::run::sched::Sched;
-use crate::watch::latency::SampledRun;
 
 /// Looks at the wake-up of `g`, because the sampler of this P says so: measures and records it.
 // Without the `Sched`, which the callers would have to keep in a register for this call.

@@ -1,4 +1,4 @@
-//! Loom models of the lease: alone, and together with the steps of `run/boundary.rs`, `run/threads.rs` and
+//! Loom models of the lease: alone, and together with the steps of `run/boundary.rs`, `supply/threads.rs` and
 //! `run/find.rs` for a lost P.
 
 use super::*;

@@ -33,13 +33,13 @@ use timers::clock;
 
 use crate::api::foreign::{is_thread_of_its_own, is_user_code, keep_errno, park_here};
 use crate::api::park::Waiting;
+use crate::choices::simulation::OutsideWait;
 use crate::g::own::OwnG;
 use crate::g::wait::{Cancel, Outcome};
 use crate::g::why::Why;
 use crate::m::OwnM;
 use crate::m::current::{current_g, on_m};
 use crate::m::std_parker::{LIMIT, word::PARKED};
-use crate::run::simulation::OutsideWait;
 use crate::sys::fork;
 use crate::wait::futex::{Changed, Company, TABLE};
 

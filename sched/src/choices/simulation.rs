@@ -7,12 +7,11 @@ use std::ptr;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, OnceLock, PoisonError};
 
+use crate::choices::outside_words::{self, Outside};
 use crate::g::own::{OwnG, SIMULATED};
 use crate::g::{GRef, contexts, ids};
 use crate::m::Loan;
 use crate::m::current::{current_g, on_m};
-use crate::run::outside_words::{self, Outside};
-use crate::run::sched::Sched;
 use crate::sync::Mutex;
 
 /// Makes the choices of a simulated scheduler. Every M may call `phase` and `now`; all other calls come from
@@ -120,6 +119,18 @@ impl MainEnd {
         self.set(How::GivenUp);
     }
 
+    /// Waits for the end. Returns `false` if the simulation was given up. Blocks the caller. *Runs on: a
+    /// thread that is no M of the simulation.*
+    pub(crate) fn wait(&self) -> bool {
+        let mut how = self.lock();
+        loop {
+            match *how {
+                None => how = self.changed.wait(how).unwrap_or_else(PoisonError::into_inner),
+                Some(how) => return how == How::Ended,
+            }
+        }
+    }
+
     fn set(&self, how: How) {
         self.lock().get_or_insert(how);
         self.changed.notify_all();
@@ -127,20 +138,6 @@ impl MainEnd {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<How>> {
         self.how.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Waits until the main function of a simulation of `sched` ends. Returns `false` if the simulation was given
-/// up. Blocks the caller. *Runs on: a thread that is no M of `sched`.*
-#[must_use]
-pub fn await_main(sched: &Sched) -> bool {
-    let Some(simulated) = sched.simulated() else { return true };
-    let mut how = simulated.main.lock();
-    loop {
-        match *how {
-            None => how = simulated.main.changed.wait(how).unwrap_or_else(PoisonError::into_inner),
-            Some(how) => return how == How::Ended,
-        }
     }
 }
 
@@ -406,7 +403,7 @@ mod tests {
     use crate::api::park;
     use crate::run::boundary::is_free;
     use crate::run::sched::Sched;
-    use crate::run::threads::tests::{config, scheduler, spawn_in, started};
+    use crate::supply::threads::tests::{config, scheduler, spawn_in, started};
 
     /// Taken by each test that has simulations: the mark of new Gs belongs to the process.
     static ALONE: Mutex<()> = Mutex::new(());

@@ -15,7 +15,7 @@ use timers::clock;
 use crate::g::Ticket;
 use crate::g::wait::{Decision, Outcome};
 use crate::m::OwnM;
-use crate::run::poll::QUICK_NS;
+use crate::net::poll::QUICK_NS;
 use crate::run::sched::Sched;
 use crate::run::wake;
 

@@ -1,4 +1,4 @@
-//! What the Gs of each spawn place have done, from the samples of `watch/latency.rs`.
+//! What the Gs of each spawn place have done, from the samples of `notes/latency.rs`.
 
 use std::collections::HashMap;
 use std::panic::Location;
@@ -7,15 +7,15 @@ use std::ptr;
 use crate::sync::Mutex;
 
 /// Where Gs are spawned.
-pub(super) type Place = Option<&'static Location<'static>>;
+pub(crate) type Place = Option<&'static Location<'static>>;
 
 /// Sums over the samples of one place, each counted with its weight.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sums {
-    pub(super) spawned: u64,
-    pub(super) runs: u64,
-    pub(super) ran_ns: u64,
-    pub(super) delayed_ns: u64,
+pub(crate) struct Sums {
+    pub(crate) spawned: u64,
+    pub(crate) runs: u64,
+    pub(crate) ran_ns: u64,
+    pub(crate) delayed_ns: u64,
 }
 
 /// The sums of each place, by the address of its `Location`. One place in the source may have several
@@ -43,7 +43,7 @@ impl Places {
         });
     }
 
-    pub(super) fn all(&self) -> Vec<(Place, Sums)> {
+    pub(crate) fn all(&self) -> Vec<(Place, Sums)> {
         self.0.lock().values().copied().collect()
     }
 }

@@ -1,15 +1,15 @@
-//! Hogs: how the reader gets the stack of one, and who makes notes (`watch/hogs.rs`).
+//! Hogs: how the reader gets the stack of one, and who makes notes (`notes/hogs.rs`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Hogging, Hogs, LateWake, Noted};
 use crate::g::GRef;
 use crate::g::binding::Binding;
 use crate::m::{M, MRef};
+use crate::notes::hogs::{Hogging, Hogs, LateWake, Noted};
+use crate::notes::rescue::{Rescue, RescuesAt};
 use crate::p::lease::Seen;
 use crate::run::crowd;
-use crate::run::rescue::{Rescue, RescuesAt};
 use crate::run::sched::Sched;
 use crate::stack::saved::StackCopy;
 use crate::sys::preempt;

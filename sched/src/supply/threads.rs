@@ -270,7 +270,7 @@ fn m_main(sched: &Arc<Sched>, m: OwnM<'_>) {
     let _guard = AbortOnUnwind;
     current::set(m.shared());
     #[cfg(all(feature = "interpose", target_os = "linux"))]
-    if !sched.is_simulated() || crate::run::simulation::are_threads_caught() {
+    if !sched.is_simulated() || crate::choices::simulation::are_threads_caught() {
         m.own().std_parker.learn();
     }
     m.set_tid(sys::thread_id());

@@ -9,8 +9,8 @@ use crossbeam_utils::CachePadded;
 use timers::clock;
 
 use crate::asleep::note::Note;
+use crate::asleep::plan::Plan;
 use crate::sys;
-use crate::watch::plan::Plan;
 
 /// How long a timer may be overdue before sysmon takes the P of a G that computes. (At 50 us, short
 /// computations lose their Ps all the time.)

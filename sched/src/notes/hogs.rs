@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   sysmon, or the M that gives its P up       a plain OS thread of `runtime`            the M's thread
-//!   take the P; count it (`run/rescue.rs`)     next_hog: wait for a note
+//!   take the P; count it (`notes/rescue.rs`)     next_hog: wait for a note
 //!   note: a line in the queue, notify     ───> ask the M of the hog, and signal it  ───> the handler copies registers and stack
 //!                                              unwind the copy, find the names,     <───
 //!                                              tell the user
@@ -25,8 +25,6 @@
 
 #![allow(unsafe_code)]
 
-mod stacks;
-
 use std::collections::VecDeque;
 use std::ptr;
 use std::time::{Duration, Instant};
@@ -34,13 +32,13 @@ use std::time::{Duration, Instant};
 use crate::g::GRef;
 use crate::m::service::ServiceThread;
 use crate::m::{M, MRef};
+use crate::notes::capture::Capture;
+use crate::notes::rescue::Rescue;
 use crate::p::lease::Seen;
-use crate::run::rescue::Rescue;
 use crate::stack::saved::StackCopy;
 use crate::sync::{Condvar, Mutex};
 use crate::sys;
 use crate::sys::preempt::{self, Registers};
-use crate::watch::capture::Capture;
 
 /// The most notes in a second.
 const MOST_NOTES: u32 = 10;
@@ -73,14 +71,14 @@ pub enum Noted {
 /// A green thread that runs without its P.
 #[derive(Clone, Copy)]
 pub struct Hogging {
-    m: MRef,
+    pub(crate) m: MRef,
     g: GRef,
-    id: u64,
+    pub(crate) id: u64,
     /// The word by which it had lent its P, while it has not entered the runtime since. `None` for one that
     /// waits for a P in place.
     lent: Option<Seen>,
     /// True if a signal may interrupt it: no system call of the user's ends by that.
-    computes: bool,
+    pub(crate) computes: bool,
 }
 
 impl Hogging {
@@ -89,7 +87,7 @@ impl Hogging {
     }
 
     /// Returns `true` if the green thread still runs as it did. *Runs on: any thread.*
-    fn is_still_there(&self, m: &M) -> bool {
+    pub(crate) fn is_still_there(&self, m: &M) -> bool {
         let same = m.running().is_some_and(|g| ptr::eq(g, self.g) && g.id() == self.id);
         same && self.lent.is_none_or(|lent| m.lender.has_lent(lent))
     }
@@ -98,7 +96,7 @@ impl Hogging {
 impl Hogging {
     /// Copies the stack of the green thread if its OS thread is blocked in the kernel. Returns `false` if it
     /// is not, or did not stay so.
-    fn copy_blocked(&self, copy: &mut StackCopy) -> bool {
+    pub(crate) fn copy_blocked(&self, copy: &mut StackCopy) -> bool {
         // On Arm the link register is not known, which the innermost function may need.
         if cfg!(not(target_arch = "x86_64")) {
             return false;
@@ -111,9 +109,9 @@ impl Hogging {
 }
 
 /// What the handler fills.
-struct Copied {
-    whose: Option<Hogging>,
-    stack: StackCopy,
+pub(crate) struct Copied {
+    pub(crate) whose: Option<Hogging>,
+    pub(crate) stack: StackCopy,
 }
 
 /// The notes of one runtime's hogs and late wake-ups, for their reader.
@@ -122,9 +120,9 @@ pub struct Hogs {
     wanted: bool,
     queue: Mutex<Queue>,
     came: Condvar,
-    capture: Capture<Copied>,
+    pub(crate) capture: Capture<Copied>,
     /// Held by the thread that asks for a capture.
-    asking: Mutex<()>,
+    pub(crate) asking: Mutex<()>,
 }
 
 #[derive(Default)]

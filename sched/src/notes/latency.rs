@@ -21,18 +21,18 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use timers::clock;
 
 use crate::g::GRef;
+use crate::notes::places::Places;
 use crate::p::measured::Measured;
-use crate::watch::places::Places;
 
 /// A run of a G after a wake-up that is a sample.
 pub(crate) struct SampledRun {
-    pub(super) began: u64,
+    pub(crate) began: u64,
     /// How long the G waited for a P.
-    pub(super) waited: u64,
+    pub(crate) waited: u64,
     /// How many wake-ups the sample stands for.
-    pub(super) weight: u64,
-    pub(super) polls: bool,
-    pub(super) place: Option<&'static Location<'static>>,
+    pub(crate) weight: u64,
+    pub(crate) polls: bool,
+    pub(crate) place: Option<&'static Location<'static>>,
 }
 
 /// How many samples can be on their way at a time.
@@ -79,7 +79,7 @@ impl Latency {
 
     /// Notes that `g` is ready since `now`. Returns `false` if another G has its place in the table. *Runs
     /// on: the thread that makes `g` runnable.*
-    pub(super) fn put(&self, g: GRef, now: u64) -> bool {
+    pub(crate) fn put(&self, g: GRef, now: u64) -> bool {
         let stamp = self.stamp_of(g);
         // Acquire: pairs with the Release in `take`, so that the G before has read its time.
         if stamp.index.compare_exchange(0, g.index(), Ordering::Acquire, Ordering::Relaxed).is_err() {
@@ -91,7 +91,7 @@ impl Latency {
     }
 
     /// Returns since when `g` was ready. *Runs on: the M that runs `g`, after a wake-up that is a sample.*
-    pub(super) fn take(&self, g: GRef) -> u64 {
+    pub(crate) fn take(&self, g: GRef) -> u64 {
         let stamp = self.stamp_of(g);
         debug_assert_eq!(stamp.index.load(Ordering::Relaxed), g.index());
         let ns = stamp.ns.load(Ordering::Relaxed);

@@ -273,7 +273,7 @@ impl Monitor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::threads::tests::config;
+    use crate::supply::threads::tests::config;
 
     /// A green thread may park between a look at its P and the decision to sleep.
     #[test]

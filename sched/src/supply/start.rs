@@ -7,11 +7,12 @@ use netpoll::Netpoll;
 
 use crate::m::current::{leave_in_child, place};
 use crate::m::{bounds, fault};
+use crate::notes::await_stacks;
 use crate::run::sched::{Config, Sched};
 use crate::stack::pool::Coros;
 use crate::sys::fork::{self, AtFork};
 use crate::tls;
-use crate::watch::{await_stacks, debugger};
+use crate::watch::debugger;
 
 impl Sched {
     /// Makes a scheduler without threads; [`start`](Sched::start) starts it.

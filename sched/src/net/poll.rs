@@ -12,9 +12,9 @@ use crate::g::list::GList;
 use crate::g::wait::{Decision, Outcome};
 use crate::g::{GRef, Ticket};
 use crate::m::OwnM;
+use crate::net::net_wakers::{self, is_future};
 use crate::p::Held;
 use crate::p::event::By;
-use crate::run::net_wakers::{self, is_future};
 use crate::run::sched::Sched;
 
 /// A wait for the network that is shorter than this was not worth the cost of waking.
@@ -189,7 +189,7 @@ mod tests {
 
     use crate::api::{park, sleep};
     use crate::run::sched::Sched;
-    use crate::run::threads::tests::{config, spawn_in};
+    use crate::supply::threads::tests::{config, spawn_in};
 
     /// The test's thread has the netpoller, until a time that never comes. So each timer that is reported
     /// breaks its wait. The only P is never idle, so only `ensure_watcher` reports timers.

@@ -1,0 +1,6 @@
+//! What running Gs takes, as it comes and goes: the start of a runtime, Ms, Ps, stacks.
+
+mod resize;
+mod stack_supply;
+mod start;
+pub(crate) mod threads;
