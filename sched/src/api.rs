@@ -1,6 +1,7 @@
 //! What `runtime` calls on behalf of user code: spawning, joining, parking, sleeping, driving a future,
 //! values of a thread. What the crate `sysmon` may do is in `monitor.rs`.
 
+pub(crate) mod after_func;
 pub mod block_on;
 pub mod budget;
 pub mod contexts;

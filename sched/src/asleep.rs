@@ -36,6 +36,7 @@ pub(crate) mod note;
 mod plan;
 pub(crate) mod rest;
 pub(crate) mod sysmon;
+pub(crate) mod wake_latency;
 pub(crate) mod wish;
 
 use nap::Nap;

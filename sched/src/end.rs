@@ -1,7 +1,5 @@
 //! Ends: of a runtime, and of a program in which all threads wait for each other.
 
-pub(crate) mod block_on_calls;
-pub(crate) mod closing;
 pub(crate) mod deadlock;
 pub(crate) mod report;
 mod shutdown;

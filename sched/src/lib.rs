@@ -15,16 +15,16 @@
 //! | room | what stands in it |
 //! | --- | --- |
 //! | `api/` | what `runtime` calls for user code: spawn, join, park, sleep, block_on, values of a thread |
-//! | `run/` | choosing a G, running it, waking it; `Sched`; the boundary between user code and the scheduler |
+//! | `run/` | choosing a G, running it, waking it; `Sched`; the boundary to user code |
 //! | `supply/` | the start of a runtime; the Ms, Ps and stacks that come and go |
-//! | `net/` | polls of the network, stations of foreign code, wakers of futures that wait for sockets |
+//! | `sources/` | what makes Gs ready without a G: timers that fire, the network; wakers of users |
 //! | `choices/` | who makes the choices of a simulated scheduler |
 //! | `g/` | the data of a G: its wait, token, life, payload, binding; the table of all Gs |
-//! | `m/` | the Ms and their threads; plain OS threads; what an M shows of itself (its G, its bound Gs) |
-//! | `asleep/` | how an M sleeps and is woken; the idle Ps, the parked Ms, the line for Ps; the sleep of sysmon |
-//! | `p/` | the Ps: lease, run queue, clock gate, counters |
+//! | `m/` | the Ms and their threads; plain OS threads; what an M shows of itself; the crowd of computing Gs |
+//! | `asleep/` | how an M sleeps and is woken; the idle Ps, the parked Ms, the line for Ps; sysmon's sleep |
+//! | `p/` | the Ps: lease, run queue, clock gate, counters, and the seal that they decide |
 //! | `stack/` | stacks, coroutines, their pools, and the shortage of them |
-//! | `timer/` | heap entries, firing, functions of timers, wakers that timers call |
+//! | `timer/` | heap entries, functions of timers |
 //! | `wait/` | the wait queue, the locks, deadlines of channels |
 //! | `end/` | shutting down; finding a deadlock |
 //! | `notes/` | what the events leave for watchers: counts, notes of hogs, events of threads without a P |
@@ -32,9 +32,9 @@
 //! | `sys/` | calls of the OS, `fork`, catching panics |
 //! | `sync` | atomics and locks, or loom's |
 //!
-//! A room knows those below it: `sys`, `g`, `stack`, `p`, `asleep`, `m`, `notes`, `choices`, then `run`, then
-//! `supply`, `net` and `watch`, then `api` and `wait`. The state types of `timer` and `end` are used by `run`;
-//! their methods on `Sched` use `run`.
+//! A room knows those below it: `sys`, `g`, `stack`, `p`, `asleep`, `m`, `timer`, `notes`, `choices`, then
+//! `run`, then `watch`, `supply` and `sources`, then `api`, `end` and `wait`. No two rooms know each other.
+//! The rooms above `run` add methods to `Sched`, and `run` calls these.
 //! `ci/layout.sh` checks this.
 //!
 //! # The life of a G
@@ -86,8 +86,8 @@
 //!   Ms. An M announces its sleep and then looks for work.
 //! - `watch/samples.rs`: a sample of a profile is read whole or lost.
 //! - `asleep/plan.rs`: sysmon looks no later than the requested time, whenever the request comes.
-//! - `net/net_wakers.rs`: a future that waits for the network is woken once, or gives up.
-//! - `end/closing.rs`: the end of a runtime. Once no G lives, spawns from outside are refused. No M sleeps
+//! - `sources/net_wakers.rs`: a future that waits for the network is woken once, or gives up.
+//! - `p/closing.rs`: the end of a runtime. Once no G lives, spawns from outside are refused. No M sleeps
 //!   through the end.
 //!
 //! ```text
@@ -142,7 +142,7 @@
 //!
 //! `Config::max_threads` limits them all. A crowd of computing Gs takes one M for each G that has begun. Each
 //! P adds one M per 10 ms, and one for each timer that was overdue behind a computing G. Most of these Ms are
-//! paused (`run/crowd.rs`).
+//! paused (`m/crowd.rs`).
 //!
 //! # Gs that are bound to their M
 //!
@@ -168,7 +168,7 @@
 //!
 //! User code runs on green threads and plain OS threads. User code never runs on an M's own stack, under a
 //! lock, or inside the runtime, with one exception. Closures, futures, wakers and destructors may therefore
-//! park, panic (`sys/catch_panic.rs`), or return as a forked child (`sys/fork.rs`). `timer/user_wakers.rs`
+//! park, panic (`sys/catch_panic.rs`), or return as a forked child (`sys/fork.rs`). `sources/user_wakers.rs`
 //! has the foreign wakers that a timer or the network calls.
 //!
 //! The exception: no memory may be left for the G that would call a foreign waker. Then the M or sysmon calls
@@ -183,15 +183,15 @@
 //! - *A join packet in an `Arc`*: costs a malloc and two counts per spawn. Closure and result lie in the G.
 //! - *Waking an M for each piece of work, and for each added timer*: a futex wake costs microseconds. Instead
 //!   one M spins and promises to look, and an M that adds a timer and then parks finds that timer itself
-//!   (`net/poll.rs`, `ensure_watcher`).
+//!   (`sources/poll.rs`, `ensure_watcher`).
 //!
 //! # Locks, outer first
 //!
 //! 1. The lock of a primitive with a wait queue (`wait/queue/lock.rs`). Under it a wait may begin, which may
 //!    allocate the proxy G of a plain OS thread. No G is made runnable under it.
 //! 2. The poller of the netpoller.
-//! 3. The list of Ms, or the set of retired Ps (`supply/resize.rs`). While stacks are short, the pool of stacks
-//!    is locked under these.
+//! 3. The list of Ms, or the set of retired Ps (`supply/resize.rs`). While stacks are short, the pool of
+//!    stacks is locked under these.
 //! 4. One of these at a time: the idle lists, the line of Gs that wait for a stack, the global queue, a heap
 //!    of timers, the pools, the wakers of futures. Moving one heap of timers into
 //!    another locks two heaps.
@@ -216,13 +216,13 @@ mod g;
 #[cfg(not(loom))]
 mod m;
 #[cfg(not(loom))]
-mod net;
-#[cfg(not(loom))]
 mod notes;
 #[cfg(not(loom))]
 mod p;
 #[cfg(not(loom))]
 mod run;
+#[cfg(not(loom))]
+mod sources;
 #[cfg(not(loom))]
 mod stack;
 #[cfg(not(loom))]
@@ -255,26 +255,24 @@ pub use wait::{due, locks, queue};
     not(loom)
 ))]
 pub use watch::profile::{Sampled, Sampler};
-#[cfg(all(feature = "interpose", target_os = "linux", not(loom)))]
-pub use {api::foreign, wait::futex::std_word};
 #[cfg(not(loom))]
 pub use {
+    api::after_func::AfterFunc,
     api::join::{GHandle, Join},
     api::mask::{contain, drop_contained, set_uncancellable, uncancellable},
     api::monitor::{Look, Monitor},
     api::os_locals::with_os_thread_locals,
     api::{block_on, budget, contexts, locals, park, revocable, sleep, spawn},
     asleep::sysmon::{ASK_AGAIN_NS, OVERDUE_NS},
-    end::block_on_calls::InBlockOn,
     end::deadlock::{TEXT as DEADLOCK, set_in_test_harness},
     end::report::set_report,
     g::wait::{Cancel, Outcome},
     g::why::{Awaited, On, Why},
     g::{Status, Ticket},
+    m::block_on_calls::InBlockOn,
     m::current::current_p,
     m::os_thread::{Around, set_around_park},
     m::service::ServiceThread,
-    net::net_wakers,
     notes::hogs::{Hogging, Hogs, LateWake, Noted},
     notes::rescue::{Rescue, RescuesAt},
     notes::spawn_stacks::SpawnStacks,
@@ -285,26 +283,23 @@ pub use {
     run::sched::{Attached, Config, MAX_PROCS, Sched, WantedProcs},
     run::task::{After, Cancelled},
     run::wake::wake,
+    sources::net_wakers,
     stack::ALLOWED_STACK_BYTES,
     stack::saved::StackCopy,
     sys::message::write_message,
     sys::{Doing, fork, privileges, processors_in_set, starting},
-    timer::after_func::AfterFunc,
     watch::by_place::AtPlace,
     watch::dump::{Does, Parked, Seen as SeenThread, at_rest, look_at_all},
     watch::memory,
     watch::metrics::{Proc, Snapshot},
     watch::recorder,
 };
+#[cfg(all(feature = "interpose", target_os = "linux", not(loom)))]
+pub use {api::foreign, wait::futex::std_word};
 #[cfg(all(unix, not(loom)))]
 pub use {stack::last_dump, sys::default_effect};
 
 // What loom builds: the files with protocols, and `sync`. The rooms around them are not built.
-#[cfg(loom)]
-#[allow(dead_code)]
-mod end {
-    pub(crate) mod closing;
-}
 #[cfg(loom)]
 #[allow(dead_code)]
 mod g {
@@ -329,6 +324,7 @@ mod m {
 #[cfg(loom)]
 #[allow(dead_code)]
 mod p {
+    pub(crate) mod closing;
     pub(crate) mod counters;
     pub(crate) mod event;
     pub(crate) mod lease;

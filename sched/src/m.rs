@@ -7,6 +7,7 @@
 
 pub(crate) mod activity;
 pub(crate) mod binding;
+pub(crate) mod block_on_calls;
 #[cfg(all(
     target_os = "linux",
     target_env = "gnu",
@@ -22,6 +23,7 @@ pub(crate) mod bounds;
 )))]
 #[path = "m/no_bounds.rs"]
 pub(crate) mod bounds;
+pub(crate) mod crowd;
 pub(crate) mod current;
 pub(crate) mod fault;
 pub(crate) mod os_thread;
@@ -124,7 +126,7 @@ pub(crate) struct Own {
     pub(crate) ready: RefCell<Vec<Waiter>>,
     dead: UnsafeCell<Vec<GRef>>,
     pub(crate) ids: Cell<ids::Batch>,
-    /// How many Gs wait at the M's station (`net/station.rs`).
+    /// How many Gs wait at the M's station (`sources/station.rs`).
     #[cfg(all(feature = "interpose", target_os = "linux"))]
     pub(crate) at_station: Cell<usize>,
     /// The word on which std's `thread::park` sleeps on this thread.
@@ -157,8 +159,8 @@ const _: () = {
     is_sync::<(Sleep, Pause, LockedQueue)>();
     is_sync::<(Homes, Lender)>();
 };
-// SAFETY: `supply/threads.rs` makes an M on one thread and hands it to its own thread before any thread touches
-// the cells.
+// SAFETY: `supply/threads.rs` makes an M on one thread and hands it to its own thread before any thread
+// touches the cells.
 unsafe impl Send for M {}
 
 impl M {

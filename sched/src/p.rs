@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 mod busy;
+pub(crate) mod closing;
 pub(crate) mod counters;
 pub(crate) mod event;
 pub(crate) mod gate;

@@ -4,7 +4,6 @@ mod blocking;
 pub(crate) mod boundary;
 pub(crate) mod case_waker;
 pub(crate) mod contexts;
-pub(crate) mod crowd;
 pub(crate) mod find;
 pub(crate) mod kept;
 #[cfg(feature = "other-budget")]
@@ -16,5 +15,4 @@ pub(crate) mod sched;
 pub(crate) mod simulated;
 pub(crate) mod task;
 pub(crate) mod wake;
-mod wake_latency;
 mod with_locals;

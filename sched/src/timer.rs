@@ -1,9 +1,7 @@
-//! The timers of the scheduler: what a heap entry leads to, and what happens when it fires.
+//! The timers of the scheduler: what a heap entry leads to, and the functions of timers. `sources/fire.rs`
+//! fires them.
 
-pub(crate) mod after_func;
 pub(crate) mod entry;
-mod fire;
 pub(crate) mod function;
 pub(crate) mod late;
 mod refcount;
-mod user_wakers;

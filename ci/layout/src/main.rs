@@ -63,10 +63,10 @@ const BOUNDS: &[Bounds] = &[
     },
     Bounds {
         folder: "sched",
-        rooms: 15,
-        pairs: 3,
+        rooms: 19,
+        pairs: 0,
         circle: 0,
-        circle_of_rooms: 5,
+        circle_of_rooms: 0,
         circle_in_room: 5,
         circle_with_methods: 31,
         features: 46,

@@ -8,11 +8,9 @@ use std::sync::atomic::Ordering;
 
 use timers::clock;
 
-use crate::p::event::Kind;
 use crate::p::lease::{Seen, State};
 use crate::run::sched::Sched;
 use crate::sys::{self, Doing};
-use crate::watch::recorder::{Trigger, pull};
 
 /// What a look at a P shows.
 #[derive(Clone, Copy, Debug)]
@@ -152,10 +150,7 @@ impl Monitor {
             return false;
         }
         let how = if blocking { 0 } else { 1 + doing as usize };
-        p_ref.recorder.notes(Kind::Retake, running.map_or(0, |g| g.id()), how);
-        if !blocking {
-            pull(Trigger::Hog);
-        }
+        p_ref.on_p_retaken(running, how, blocking);
         match blocking {
             true => self.sched.rescues.note_declared(),
             false => {
@@ -174,13 +169,12 @@ impl Monitor {
     /// Pauses and resumes Gs that compute without a P, if there are many. Returns when to call again; NEVER
     /// if there are few.
     pub fn turn_crowd(&self, now: u64) -> u64 {
-        self.sched.turn_crowd(now)
+        self.sched.crowd.turn(now, self.sched.procs(), self.sched.idle.idle_ps())
     }
 
     /// Lets all Gs go on that `turn_crowd` has paused.
     pub fn release_crowd(&self) {
         self.sched.crowd.release();
-        self.sched.show_crowd();
     }
 
     /// Returns how long the network has not been polled, in ns; 0 if an M waits for it or there is no socket.

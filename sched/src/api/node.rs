@@ -1,5 +1,5 @@
-//! `node`: the green threads of a node of a simulation. (Feature `sim`; `choices/simulation.rs` says which node a
-//! G belongs to.)
+//! `node`: the green threads of a node of a simulation. (Feature `sim`; `choices/simulation.rs` says which
+//! node a G belongs to.)
 
 use std::ptr;
 use std::sync::atomic::Ordering;

@@ -36,10 +36,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use timers::clock;
 
-use crate::end::block_on_calls::InBlockOn;
 use crate::end::report::report;
 use crate::g::wait::Decision;
 use crate::m::activity::{PARKS, at_one_moment};
+use crate::m::block_on_calls::InBlockOn;
 use crate::m::os_thread;
 use crate::m::release::release;
 use crate::run::sched::Sched;

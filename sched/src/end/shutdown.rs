@@ -1,4 +1,4 @@
-//! How `Sched` ends: its Gs are cancelled and unwind, then its Ms end and are joined. `end/closing.rs` has
+//! How `Sched` ends: its Gs are cancelled and unwind, then its Ms end and are joined. `p/closing.rs` has
 //! the protocol.
 
 use std::ptr;

@@ -55,8 +55,8 @@ const CONTEXTS: u8 = 4;
 /// In `G::keeps`: the G claims its M (`run/reserved.rs`).
 const CLAIMS: u8 = 8;
 
-/// In `G::keeps`: the G may belong to a simulation (`choices/simulation.rs`). Its yields and parks take the way
-/// of Gs that are kept, which reports to the simulation. So other Gs pay nothing for simulations there.
+/// In `G::keeps`: the G may belong to a simulation (`choices/simulation.rs`). Its yields and parks take the
+/// way of Gs that are kept, which reports to the simulation. So other Gs pay nothing for simulations there.
 pub(crate) const SIMULATED: u8 = 16;
 
 impl OwnG {

@@ -66,7 +66,7 @@ impl Pause {
     }
 
     /// Takes `ask` back, or ends the pause: `wake` then wakes the M's thread. *Runs on: sysmon, and a locker
-    /// for which the M may have the lock (`run/crowd.rs`); one thread at a time.*
+    /// for which the M may have the lock (`m/crowd.rs`); one thread at a time.*
     pub(crate) fn let_go(&self, wake: impl FnOnce(&AtomicU32)) {
         if self.word.swap(GOES, Ordering::Relaxed) == PAUSED && !broken!("pause_let_go_wakes_none") {
             wake(&self.word);

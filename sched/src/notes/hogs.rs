@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   sysmon, or the M that gives its P up       a plain OS thread of `runtime`            the M's thread
-//!   take the P; count it (`notes/rescue.rs`)     next_hog: wait for a note
+//!   take the P; count it (`notes/rescue.rs`)   next_hog: wait for a note
 //!   note: a line in the queue, notify     ───> ask the M of the hog, and signal it  ───> the handler copies registers and stack
 //!                                              unwind the copy, find the names,     <───
 //!                                              tell the user

@@ -79,7 +79,7 @@ fn end_loan(m: OwnM<'_>, loan: Loan) {
     }
 }
 
-/// Forgets the P that sysmon has taken. Sysmon lets the next hog of a large crowd go (`run/crowd.rs`). *Runs
+/// Forgets the P that sysmon has taken. Sysmon lets the next hog of a large crowd go (`m/crowd.rs`). *Runs
 /// on: `m`, which enters the runtime.*
 #[cold]
 fn lose_p(m: OwnM<'_>) {

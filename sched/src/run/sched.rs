@@ -18,9 +18,10 @@ use timers::Heaps;
 
 use crate::asleep::idle::Idle;
 use crate::asleep::sysmon::Sysmon;
-use crate::end::block_on_calls::BlockOnCalls;
-use crate::end::closing::Closing;
+use crate::asleep::wake_latency::WakeLatency;
 use crate::g::{GRef, Runtime, ids};
+use crate::m::block_on_calls::BlockOnCalls;
+use crate::m::crowd::Crowd;
 use crate::m::os_thread::Around;
 use crate::m::template::Template;
 use crate::m::threads::Threads;
@@ -31,13 +32,12 @@ use crate::notes::latency::Latency;
 use crate::notes::outside::Outside;
 use crate::notes::rescue::Rescues;
 use crate::notes::spawn_stacks::{SpawnStacks, Spawns};
+use crate::p::closing::Closing;
 use crate::p::locked_queue::LockedQueue;
 use crate::p::sampler::Sampler;
 use crate::p::{Held, P};
 use crate::run::boundary::enter;
-use crate::run::crowd::Crowd;
 use crate::run::roaming::Roaming;
-use crate::run::wake_latency::WakeLatency;
 use crate::stack::pool::Coros;
 use crate::sync::Mutex;
 use crate::sys;
@@ -124,7 +124,7 @@ pub struct Sched {
     pub(crate) lead: WakeLatency,
     pub(crate) latency: Latency,
     pub(crate) rescues: Rescues,
-    pub(crate) crowd: Crowd,
+    pub(crate) crowd: Arc<Crowd>,
     pub(crate) roaming: Roaming,
     pub(crate) block_on_calls: BlockOnCalls,
     pub(crate) late: LateUserCode,
@@ -163,7 +163,7 @@ impl Sched {
             lead: WakeLatency::new(),
             latency: Latency::new(config.measure_all),
             rescues: Rescues::default(),
-            crowd: Crowd::default(),
+            crowd: Arc::default(),
             roaming: Roaming::default(),
             block_on_calls: BlockOnCalls::default(),
             late: LateUserCode::default(),

@@ -2,7 +2,7 @@
 //! entry is enough. `User` is a counted right to call the function. The last user drops the function, outside
 //! the runtime; the last owner frees the memory (`timer/refcount.rs`).
 //!
-//! The users are the handle (`timer/after_func.rs`) and each run of the function. A heap entry is an owner of
+//! The users are the handle (`api/after_func.rs`) and each run of the function. A heap entry is an owner of
 //! the memory only: it may stay in its heap long after the timer was stopped. An M drops the entry, where no
 //! user code may run.
 

@@ -13,7 +13,8 @@
 //! | a G enters `blocking`, awaits, panics | `on_blocking`, `on_awaited`, `on_panic` |
 //! | timers | `on_timer_armed`, `on_park_timer_armed`, `on_fired` |
 //! | the network has woken Gs | `on_polled`, `on_polled_for` |
-//! | a P changes hands | `on_p_taken`, `on_p_idle`, `on_p_handed_off`, `on_p_retired`, `on_asked_for_p` |
+//! | a P changes hands | `on_p_taken`, `on_p_idle`, `on_p_handed_off`, `on_p_retaken`, `on_asked_for_p` |
+//! | a P is taken out of use | `on_p_retired` |
 //! | a G is stolen | `on_stolen` |
 //! | an M | `on_m_start`, `on_m_end`, `on_m_sleeps`, `on_m_woken`; `on_signal` for the stack of its G |
 //! | what comes next has a time of its own | `on_search`, `on_delay`, `on_delay_outside`, `on_round` |
@@ -127,6 +128,14 @@ impl P {
     #[inline]
     pub(crate) fn on_p_handed_off(&self) {
         self.recorder.notes(Kind::HandOff, 0, 0);
+    }
+
+    /// Sysmon has taken the P from `g`, which did what `how` says: 0 for `blocking`, else `1 + Doing`.
+    pub(crate) fn on_p_retaken(&self, g: Option<GRef>, how: usize, blocking: bool) {
+        self.recorder.notes(Kind::Retake, g.map_or(0, |g| g.id()), how);
+        if !blocking {
+            pull(Trigger::Hog);
+        }
     }
 
     /// `g` gives the P up, because sysmon has asked for it.

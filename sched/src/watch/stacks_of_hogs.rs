@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use crate::g::GRef;
 use crate::g::binding::Binding;
+use crate::m::crowd;
 use crate::m::{M, MRef};
 use crate::notes::hogs::{Hogging, Hogs, LateWake, Noted};
 use crate::notes::rescue::{Rescue, RescuesAt};
 use crate::p::lease::Seen;
-use crate::run::crowd;
 use crate::run::sched::Sched;
 use crate::stack::saved::StackCopy;
 use crate::sys::preempt;

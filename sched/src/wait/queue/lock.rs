@@ -6,7 +6,7 @@
 //! A locker that finds the lock taken spins a little, then yields its CPU, and then sleeps. The sleep is for
 //! a locker of real-time priority. The yield of such a locker does not let a holder of lower priority run,
 //! and the holder may need that CPU. A locker that has yielded a few times lets all paused hogs go, because
-//! one of them may be the holder (`run/crowd.rs`).
+//! one of them may be the holder (`m/crowd.rs`).
 //!
 //! Rejected: *to count the locks of each thread*, as other locks of the runtime do (`sync/hold.rs`), so that
 //! no holder is paused. A message through a channel then takes 10.5 ns instead of 8.
@@ -238,12 +238,12 @@ fn wait_a_little(pauses: &mut u32) {
     } else if *pauses < MOST_PAUSES_AND_YIELDS {
         if *pauses % YIELDS == YIELDS - 1 {
             // A holder that may run has had its chance.
-            crate::run::crowd::let_all_go();
+            crate::m::crowd::let_all_go();
         }
         std::thread::yield_now();
         *pauses += 1;
     } else {
-        crate::run::crowd::let_all_go();
+        crate::m::crowd::let_all_go();
         crate::sys::sleep_thread(SLEEP);
     }
 }

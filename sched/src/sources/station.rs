@@ -15,9 +15,9 @@ use timers::clock;
 use crate::g::Ticket;
 use crate::g::wait::{Decision, Outcome};
 use crate::m::OwnM;
-use crate::net::poll::QUICK_NS;
 use crate::run::sched::Sched;
 use crate::run::wake;
+use crate::sources::poll::QUICK_NS;
 
 impl<'m> OwnM<'m> {
     /// Returns the station.

@@ -12,10 +12,10 @@ use crate::g::list::GList;
 use crate::g::wait::{Decision, Outcome};
 use crate::g::{GRef, Ticket};
 use crate::m::OwnM;
-use crate::net::net_wakers::{self, is_future};
 use crate::p::Held;
 use crate::p::event::By;
 use crate::run::sched::Sched;
+use crate::sources::net_wakers::{self, is_future};
 
 /// A wait for the network that is shorter than this was not worth the cost of waking.
 pub(crate) const QUICK_NS: u64 = 50_000;

@@ -52,7 +52,6 @@ use crate::m::current::on_m;
 use crate::m::pause::{PAUSED, Paused};
 use crate::m::{M, MRef};
 use crate::p::lease::Seen;
-use crate::run::sched::Sched;
 use crate::sync::{Mutex, hold};
 use crate::sys::{self, Doing, fork, preempt};
 
@@ -63,8 +62,8 @@ const TURN_NS: u64 = 10_000_000;
 /// A paused hog goes on by itself if no turn has begun for this long.
 const STUCK: Duration = Duration::from_secs(1);
 
-/// The runtimes in which hogs run by turns. A sysmon adds its runtime and takes it out before it ends.
-static BY_TURNS: Mutex<Vec<Arc<Sched>>> = Mutex::new(Vec::new());
+/// The crowds that run by turns. A sysmon adds that of its runtime, and takes it out before it ends.
+static BY_TURNS: Mutex<Vec<Arc<Crowd>>> = Mutex::new(Vec::new());
 /// The length of `BY_TURNS`, for lockers that look without the lock.
 static MANY: AtomicUsize = AtomicUsize::new(0);
 
@@ -80,8 +79,8 @@ pub(crate) fn let_all_go() {
     let now = clock::now();
     // Tries only: the caller may have another spin lock, so it must not sleep on a mutex. It comes again.
     let Some(all) = BY_TURNS.try_lock() else { return };
-    for sched in all.iter() {
-        if let Some(mut state) = sched.crowd.state.try_lock() {
+    for crowd in all.iter() {
+        if let Some(mut state) = crowd.state.try_lock() {
             state.let_all_go(now);
         }
     }
@@ -94,7 +93,7 @@ pub(crate) struct Crowd {
     state: Mutex<CrowdState>,
     /// A copy of `CrowdState::by_turns`, for hogs that leave.
     by_turns: AtomicBool,
-    /// True if the runtime is in `BY_TURNS`. Only sysmon uses it.
+    /// True if the crowd is in `BY_TURNS`. Only sysmon uses it.
     is_shown: AtomicBool,
     /// Counts the calls of `turn` while hogs are paused. Paused hogs read it.
     beat: AtomicU32,
@@ -167,17 +166,21 @@ impl Crowd {
         }
     }
 
-    /// Pauses the hogs at the end of their turn, and lets the next ones go: `most` run at a time. Up to
-    /// `free` hogs all run. Returns when to call again; NEVER if the crowd is small. *Runs on: sysmon.*
-    pub(crate) fn turn(&self, now: u64, free: usize, most: usize) -> u64 {
-        let state = &mut *self.state.lock();
-        let next = state.turn(now, free, most);
-        // Relaxed: a hog that leaves and reads an old value does not wake sysmon, which looks at the end of
-        // the turn anyway.
-        self.by_turns.store(state.by_turns, Ordering::Relaxed);
-        if state.by_turns {
-            self.beat.fetch_add(1, Ordering::Relaxed);
-        }
+    /// Pauses the hogs at the end of their turn, and lets the next ones go. There are `procs` Ps, and `idle`
+    /// of them are idle. Returns when to call again; NEVER if the crowd is small. *Runs on: sysmon.*
+    pub(crate) fn turn(self: &Arc<Self>, now: u64, procs: usize, idle: usize) -> u64 {
+        let next = {
+            let state = &mut *self.state.lock();
+            let next = state.turn(now, FREE_PER_P * procs, procs.div_ceil(2) + idle);
+            // Relaxed: a hog that leaves and reads an old value does not wake sysmon, which looks at the end
+            // of the turn anyway.
+            self.by_turns.store(state.by_turns, Ordering::Relaxed);
+            if state.by_turns {
+                self.beat.fetch_add(1, Ordering::Relaxed);
+            }
+            next
+        };
+        self.show();
         next
     }
 
@@ -187,14 +190,30 @@ impl Crowd {
     }
 
     /// Lets all hogs go. *Runs on: sysmon, before it ends.*
-    pub(crate) fn release(&self) {
+    pub(crate) fn release(self: &Arc<Self>) {
         self.state.lock().release();
         self.by_turns.store(false, Ordering::Relaxed);
+        self.show();
+    }
+
+    /// Shows lockers whether hogs run by turns. *Runs on: sysmon.*
+    fn show(self: &Arc<Self>) {
+        let (shows, by_turns) = (self.is_shown.load(Ordering::Relaxed), self.runs_by_turns());
+        if shows != by_turns {
+            self.is_shown.store(by_turns, Ordering::Relaxed);
+            let mut all = BY_TURNS.lock();
+            if by_turns {
+                all.push(self.clone());
+            } else {
+                all.retain(|crowd| !Arc::ptr_eq(crowd, self));
+            }
+            MANY.store(all.len(), Ordering::Relaxed);
+        }
     }
 }
 
 impl CrowdState {
-    /// See `Crowd::turn`.
+    /// See `Crowd::turn`. Up to `free` hogs all run; of more, `most` run at a time.
     fn turn(&mut self, now: u64, free: usize, most: usize) -> u64 {
         self.running.retain(Hog::is_here);
         if !self.by_turns {
@@ -301,32 +320,6 @@ pub(crate) fn watches_signal() -> bool {
     preempt::is_installed(on_signal)
 }
 
-impl Sched {
-    /// See `Crowd::turn`. *Runs on: sysmon.*
-    pub(crate) fn turn_crowd(&self, now: u64) -> u64 {
-        let procs = self.procs();
-        let most = procs.div_ceil(2) + self.idle.idle_ps();
-        let next = self.crowd.turn(now, FREE_PER_P * procs, most);
-        self.show_crowd();
-        next
-    }
-
-    /// Shows lockers whether hogs run by turns. *Runs on: sysmon.*
-    pub(crate) fn show_crowd(&self) {
-        let (shows, by_turns) = (self.crowd.is_shown.load(Ordering::Relaxed), self.crowd.runs_by_turns());
-        if shows != by_turns {
-            self.crowd.is_shown.store(by_turns, Ordering::Relaxed);
-            let mut all = BY_TURNS.lock();
-            if by_turns {
-                all.push(self.arc());
-            } else {
-                all.retain(|sched| !std::ptr::eq(&raw const **sched, self));
-            }
-            MANY.store(all.len(), Ordering::Relaxed);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #[cfg(target_os = "linux")]
@@ -334,6 +327,8 @@ mod tests {
 
     use super::*;
     use crate::p::lease::State as Look;
+    #[cfg(target_os = "linux")]
+    use crate::run::sched::Sched;
     #[cfg(target_os = "linux")]
     use crate::supply::threads::tests::{scheduler, spawn_in};
     #[cfg(target_os = "linux")]
@@ -452,7 +447,7 @@ mod tests {
         let crowd = &stepping.sched.crowd;
         crowd.state.lock().by_turns = true;
         crowd.by_turns.store(true, Ordering::Relaxed);
-        stepping.sched.show_crowd();
+        crowd.show();
         crowd.add(stepping.m.m(), stepping.lent);
         assert_eq!(stepping.answer(), Paused::Is, "the spin lock is not counted");
         stepping.at.store(2, Ordering::Relaxed);
@@ -462,7 +457,6 @@ mod tests {
         assert!(waited < STUCK / 2, "{waited:?}");
         stepping.wait_for(3);
         crowd.release();
-        stepping.sched.show_crowd();
         stepping.end();
     }
 }

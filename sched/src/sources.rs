@@ -1,0 +1,12 @@
+//! What makes Gs ready without another G: timers that fire, and the network. Polls, stations of foreign code,
+//! wakers of users.
+
+mod fire;
+pub mod net_wakers;
+mod poll;
+#[cfg(all(feature = "interpose", target_os = "linux"))]
+mod station;
+#[cfg(not(all(feature = "interpose", target_os = "linux")))]
+#[path = "sources/no_station.rs"]
+mod station;
+mod user_wakers;
