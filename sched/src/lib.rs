@@ -84,7 +84,7 @@
 //! - `wait/futex.rs`: a wait for a word of memory sees the changed word or is woken (feature `interpose`).
 //! - `asleep/idle.rs`: no work is stranded. A maker of work publishes the work and then looks for sleeping
 //!   Ms. An M announces its sleep and then looks for work.
-//! - `watch/samples.rs`: a sample of a profile is read whole or lost.
+//! - `watch/samples.rs`: what a signal handler writes for a reader is read whole or lost.
 //! - `asleep/plan.rs`: sysmon looks no later than the requested time, whenever the request comes.
 //! - `sources/net_wakers.rs`: a future that waits for the network is woken once, or gives up.
 //! - `p/closing.rs`: the end of a runtime. Once no G lives, spawns from outside are refused. No M sleeps
@@ -254,7 +254,7 @@ pub use wait::{due, locks, queue};
     not(any(asan, portable)),
     not(loom)
 ))]
-pub use watch::profile::{Sampled, Sampler};
+pub use watch::interrupted;
 #[cfg(not(loom))]
 pub use {
     api::after_func::AfterFunc,
@@ -273,7 +273,7 @@ pub use {
     m::current::current_p,
     m::os_thread::{Around, set_around_park},
     m::service::ServiceThread,
-    notes::hogs::{Hogging, Hogs, LateWake, Noted},
+    notes::hogs::{HogNotes, Hogging, Noted},
     notes::rescue::{Rescue, RescuesAt},
     notes::spawn_stacks::SpawnStacks,
     p::event::{By, Kind, POLLS, Stopped},

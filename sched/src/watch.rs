@@ -16,6 +16,12 @@ pub(crate) mod debugger;
 pub(crate) mod debugger;
 pub(crate) mod dump;
 pub(crate) mod events;
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(any(asan, portable))
+))]
+pub mod interrupted;
 #[cfg_attr(
     not(all(
         target_os = "linux",
@@ -26,12 +32,6 @@ pub(crate) mod events;
 )]
 pub mod memory;
 pub(crate) mod metrics;
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(any(asan, portable))
-))]
-pub(crate) mod profile;
 mod ready;
 pub mod recorder;
 #[cfg(all(

@@ -1,6 +1,7 @@
 //! Counters and gauges of the scheduler, and green threads that kept their P too long.
 
 pub(crate) mod hogs;
+mod notes;
 mod prometheus;
 
 use std::sync::Arc;
@@ -8,6 +9,8 @@ use std::sync::Arc;
 #[doc(hidden)]
 pub use hogs::{Calls, Reader, hogs_of, start_reader};
 pub use hogs::{Hog, HogPlace, LateWake};
+#[doc(hidden)]
+pub use notes::Notes;
 pub use prometheus::prometheus;
 use sched::Sched;
 #[doc(inline)]

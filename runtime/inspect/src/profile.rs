@@ -1,14 +1,16 @@
 //! CPU profiles: what the process computes, by green thread and function. The page of `runtime::profile` says
-//! what users see. The signal and the samples are in `sched`; here the stacks get their names.
+//! what users see. The signal is in `profile/sampler.rs`; here the stacks get their names.
 
 mod pprof;
+mod sampler;
 
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::io;
 use std::time::{Duration, Instant};
 
-use sched::{Sampled, Sampler};
+use sampler::Sampler;
+use sched::interrupted::Thread;
 
 use crate::stacks::frame::Frame;
 use crate::stacks::walk::Stacks;
@@ -27,7 +29,7 @@ pub struct Profile {
     taken: Duration,
     lost: u64,
     /// How many samples there are of each thread and stack, an index into `stacks`.
-    counts: HashMap<(Sampled, usize), u64>,
+    counts: HashMap<(Thread, usize), u64>,
     stacks: Vec<Stack>,
 }
 
@@ -160,7 +162,7 @@ impl Profile {
 
 /// Returns the first frame of a folded stack. Green threads of one place have the same one unless they have
 /// names.
-fn root(thread: &Sampled) -> String {
+fn root(thread: &Thread) -> String {
     let place = thread
         .place
         .map(|place| format!(" spawned at {}:{}", place.file(), place.line()))
@@ -205,7 +207,7 @@ mod tests {
 
     #[test]
     fn each_line_has_one_stack() {
-        let thread = Sampled { id: 5, name: Some("a;b\nc\r\u{1b}[2Jd".into()), place: None };
+        let thread = Thread { id: 5, name: Some("a;b\nc\r\u{1b}[2Jd".into()), place: None };
         let counts = HashMap::from([((thread, 0), 3)]);
         let stacks = vec![Stack { addresses: Vec::new() }];
         let profile = Profile { taken: Duration::from_secs(1), lost: 0, counts, stacks };

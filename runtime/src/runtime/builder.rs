@@ -16,7 +16,7 @@ use crate::default::{self, DefaultRuntime, StartAtFirstUse};
 use inspect::dump;
 #[cfg(unix)]
 use inspect::dump::trigger;
-use inspect::metrics::{Calls, Hog, LateWake, start_reader};
+use inspect::metrics::{Calls, Hog, LateWake, Notes, start_reader};
 use inspect::trace::trigger::{self as traces, Triggers};
 
 /// The default size of a green thread's stack, in bytes of address space. Memory is used page by page.
@@ -661,8 +661,8 @@ impl Builder {
         let track_locks = self.track_locks;
         let calls = std::mem::take(&mut self.calls);
         // A simulation has no sysmon, which finds hogs; and a thread for each of many short runs costs much.
-        let needs_reader = calls.need_reader() && !self.is_simulated();
-        let (config, trace) = (self.into_config(&calls)?, trace::wanted()?);
+        let notes = (calls.need_reader() && !self.is_simulated()).then(Arc::<Notes>::default);
+        let (config, trace) = (self.into_config(notes.clone())?, trace::wanted()?);
         #[cfg(unix)]
         dump_on.map_or(Ok(()), |signal| trigger::dump_on(signal, crate::signal::wake_for_ever))?;
         if track_locks {
@@ -685,8 +685,8 @@ impl Builder {
         if sysmon {
             *runtime.monitor.lock() = Some(start_sysmon(&runtime.sched, &thread_name).map_err(no_thread)?);
         }
-        if needs_reader {
-            *runtime.hogs.lock() = Some(start_reader(&runtime.sched, calls).map_err(no_thread)?);
+        if let Some(notes) = notes {
+            *runtime.hogs.lock() = Some(start_reader(&runtime.sched, notes, calls).map_err(no_thread)?);
         }
         if let Some(wanted) = trace {
             *runtime.trace.lock() = Some(trace::start(&runtime.sched, wanted).map_err(no_thread)?);
@@ -739,7 +739,7 @@ impl Builder {
 
     /// Returns what the scheduler needs: the settings of the program, then those of the environment, then the
     /// defaults.
-    fn into_config(self, calls: &Calls) -> io::Result<Config> {
+    fn into_config(self, hogs: Option<Arc<Notes>>) -> io::Result<Config> {
         let blocking_threads = or_else(
             self.blocking_threads,
             || environment::number("RUNTIME_BLOCKING_THREADS", 1..=usize::MAX),
@@ -777,7 +777,7 @@ impl Builder {
                 || MAX_THREADS,
             )?,
             thread_name: or_else(self.thread_name, own_name, || "green".into())?,
-            watch_hogs: calls.need_reader(),
+            hogs: hogs.map(|notes| notes as _),
             late_wake: self.late_wake,
             measure_all: self.late_wake.is_some()
                 || or_else(self.measure_all, || environment::switch("RUNTIME_MEASURE_ALL"), || false)?,

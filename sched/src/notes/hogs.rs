@@ -1,17 +1,17 @@
-//! Hogs: reports of green threads that kept their P until sysmon took it, with their stacks, and of wake-ups
-//! that came late.
+//! Hogs, green threads that kept their P until sysmon took it, and wake-ups that came late: what is noted of
+//! them, and how the stack of a running green thread is copied. The reader of the notes is in
+//! `runtime/inspect`.
 //!
 //! ```text
 //!   sysmon, or the M that gives its P up       a plain OS thread of `runtime`            the M's thread
-//!   take the P; count it (`notes/rescue.rs`)   next_hog: wait for a note
-//!   note: a line in the queue, notify     ───> ask the M of the hog, and signal it  ───> the handler copies registers and stack
+//!   take the P; count it (`notes/rescue.rs`)   wait for a note
+//!   note: `HogNotes::note`                ───> ask the M of the hog, and signal it  ───> the handler copies registers and stack
 //!                                              unwind the copy, find the names,     <───
 //!                                              tell the user
 //! ```
 //!
 //! Neither sysmon nor the handler allocates stacks, unwinds or runs code of the user. Notes are rare: one a
-//! second for each spawn place, and `MOST_NOTES` a second in all. At most `MOST_WAITING` wait. Other rescues
-//! are only counted.
+//! second for each spawn place. Other rescues are only counted.
 //!
 //! The handler copies only if the same green thread still runs without its P, on its own stack. The runtime
 //! knows the bounds of that stack.
@@ -25,47 +25,43 @@
 
 #![allow(unsafe_code)]
 
-use std::collections::VecDeque;
+use std::fmt;
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::ptr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::g::GRef;
-use crate::m::service::ServiceThread;
 use crate::m::{M, MRef};
 use crate::notes::capture::Capture;
 use crate::notes::rescue::Rescue;
 use crate::p::lease::Seen;
 use crate::stack::saved::StackCopy;
-use crate::sync::{Condvar, Mutex};
+use crate::sync::Mutex;
 use crate::sys;
 use crate::sys::preempt::{self, Registers};
 
-/// The most notes in a second.
-const MOST_NOTES: u32 = 10;
-/// The most notes that wait for the reader. The reader's function may block. Further rescues are only
-/// counted.
-const MOST_WAITING: usize = 64;
-
-/// A green thread that ran a long time after it could have.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct LateWake {
-    /// The id of the green thread.
-    pub id: u64,
-    /// Its name, if it has one.
-    pub name: Option<String>,
-    /// Where it was spawned.
-    pub spawned_at: String,
-    /// How long it waited for a P after it was woken or spawned.
-    pub late: Duration,
-}
-
-/// What the reader gets.
+/// What is noted.
 pub enum Noted {
     /// A rescue, and where to find the green thread.
     Hog(Rescue, Hogging),
-    /// A wake-up that came late.
-    Late(LateWake),
+    /// A green thread that ran a long time after it could have.
+    Late {
+        /// Its id.
+        id: u64,
+        /// Its name, if it has one.
+        name: Option<String>,
+        /// Where it was spawned.
+        place: Option<&'static Location<'static>>,
+        /// How long it waited for a P after it was woken or spawned.
+        late: Duration,
+    },
+}
+
+/// Where a runtime leaves its notes (`Config::hogs`).
+pub trait HogNotes: Send + Sync + UnwindSafe + RefUnwindSafe + fmt::Debug {
+    /// Leaves a note, which `noted` makes. *Runs on: sysmon, or an M, inside the runtime: it returns at once
+    /// and does not park.*
+    fn note(&self, noted: &dyn Fn() -> Noted);
 }
 
 /// A green thread that runs without its P.
@@ -114,64 +110,17 @@ pub(crate) struct Copied {
     pub(crate) stack: StackCopy,
 }
 
-/// The notes of one runtime's hogs and late wake-ups, for their reader.
-pub struct Hogs {
-    /// False if no thread reads the notes.
-    wanted: bool,
-    queue: Mutex<Queue>,
-    came: Condvar,
+/// Requests for the stacks of the running green threads of one runtime, one at a time.
+pub(crate) struct StackRequests {
     pub(crate) capture: Capture<Copied>,
     /// Held by the thread that asks for a capture.
     pub(crate) asking: Mutex<()>,
 }
 
-#[derive(Default)]
-struct Queue {
-    notes: VecDeque<Noted>,
-    /// How many notes came in the second that began then.
-    second: Option<(Instant, u32)>,
-    closed: bool,
-    reader: ServiceThread,
-}
-
-impl Hogs {
-    pub(crate) fn new(wanted: bool) -> Self {
+impl StackRequests {
+    pub(crate) fn new() -> Self {
         let copied = Copied { whose: None, stack: StackCopy::empty() };
-        let (queue, came, asking) = (Mutex::default(), Condvar::new(), Mutex::default());
-        Hogs { wanted, queue, came, capture: Capture::new(copied), asking }
-    }
-
-    /// Leaves the reader a note, unless there were many notes in this second, or many wait. *Runs on: any
-    /// thread; the lock is held for some instructions.*
-    pub(crate) fn note(&self, noted: impl FnOnce() -> Noted) {
-        if !self.wanted || !self.queue.lock().has_room() {
-            return;
-        }
-        let noted = noted();
-        self.queue.lock().push(noted);
-        self.came.notify_one();
-    }
-
-    /// Waits for the next note; returns `None` after `close`. While it waits, the reader hides no deadlock.
-    /// *Runs on: the reader.*
-    pub fn next(&self) -> Option<Noted> {
-        let mut queue = self.queue.lock();
-        loop {
-            if queue.closed {
-                return None;
-            }
-            if let Some(noted) = queue.notes.pop_front() {
-                return Some(noted);
-            }
-            queue.reader.count_asleep();
-            self.came.wait(&mut queue);
-        }
-    }
-
-    /// Ends the reader.
-    pub fn close(&self) {
-        self.queue.lock().close();
-        self.came.notify_all();
+        StackRequests { capture: Capture::new(copied), asking: Mutex::default() }
     }
 
     /// Copies the stack of `m`'s green thread if the reader has asked for it. *Runs on: `m`, in the handler
@@ -186,66 +135,5 @@ impl Hogs {
         if filled {
             self.capture.wake_reader(preempt::wake);
         }
-    }
-}
-
-impl Queue {
-    fn push(&mut self, noted: Noted) {
-        self.reader.count_awake();
-        self.notes.push_back(noted);
-    }
-
-    fn close(&mut self) {
-        self.reader.count_awake();
-        self.closed = true;
-    }
-
-    /// Counts a note. Returns `false` if there were too many in this second, or too many wait.
-    fn has_room(&mut self) -> bool {
-        if self.notes.len() >= MOST_WAITING {
-            return false;
-        }
-        let now = Instant::now();
-        let (began, before) =
-            self.second.filter(|(began, _)| now - *began < Duration::from_secs(1)).unwrap_or((now, 0));
-        self.second = Some((began, before + 1));
-        before < MOST_NOTES
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn late() -> Noted {
-        Noted::Late(LateWake { id: 1, name: None, spawned_at: String::new(), late: Duration::ZERO })
-    }
-
-    #[test]
-    fn a_reader_that_blocks_finds_a_bounded_number_of_notes() {
-        let hogs = Hogs::new(true);
-        for _ in 0..2 * MOST_WAITING {
-            // Each note comes in a second of its own.
-            hogs.queue.lock().second = None;
-            hogs.note(late);
-        }
-        hogs.close();
-        assert_eq!(hogs.queue.lock().notes.len(), MOST_WAITING);
-    }
-
-    /// The reader may not run for a while, and then calls a function of the user's, which may wake a green
-    /// thread.
-    #[test]
-    fn a_note_counts_the_reader_as_woken() {
-        let hogs = Hogs::new(true);
-        let sleep = || hogs.queue.lock().reader.count_asleep();
-        sleep();
-        hogs.note(late);
-        assert!(!hogs.queue.lock().reader.is_asleep());
-        assert!(hogs.next().is_some());
-        sleep();
-        hogs.close();
-        assert!(!hogs.queue.lock().reader.is_asleep());
-        assert!(hogs.next().is_none());
     }
 }

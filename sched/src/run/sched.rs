@@ -27,7 +27,7 @@ use crate::m::template::Template;
 use crate::m::threads::Threads;
 use crate::m::{M, MRef, OwnM};
 use crate::notes::await_stacks::TakeStack;
-use crate::notes::hogs::Hogs;
+use crate::notes::hogs::{HogNotes, StackRequests};
 use crate::notes::latency::Latency;
 use crate::notes::outside::Outside;
 use crate::notes::rescue::Rescues;
@@ -67,8 +67,8 @@ pub struct Config {
     pub spawn_stacks: Option<SpawnStacks>,
     /// Keeps the stacks at which futures wait, by this function.
     pub await_stacks: Option<TakeStack>,
-    /// A thread reads the notes of hogs and of late wake-ups.
-    pub watch_hogs: bool,
+    /// Where the runtime notes hogs and late wake-ups; `None` if no thread reads that.
+    pub hogs: Option<Arc<dyn HogNotes>>,
     /// From which delay on a wake-up is late, and is noted.
     pub late_wake: Option<Duration>,
     /// Strict mode: binds each green thread to the M on which it starts.
@@ -109,7 +109,7 @@ pub struct Sched {
     pub(crate) heaps: Heaps<TimerRef>,
     pub(crate) netpoll: Arc<Netpoll>,
     pub(crate) spawns: Option<Spawns>,
-    pub(crate) hogs: Arc<Hogs>,
+    pub(crate) stack_requests: Arc<StackRequests>,
     /// The flight recorder's events of threads without a P.
     pub(crate) outside: Arc<Outside>,
     /// A reference to this value, for `arc`.
@@ -151,7 +151,7 @@ impl Sched {
             heaps: Heaps::new(MAX_PROCS),
             netpoll: netpoll.into(),
             spawns: config.spawn_stacks.map(Spawns::new),
-            hogs: Arc::new(Hogs::new(config.watch_hogs)),
+            stack_requests: Arc::new(StackRequests::new()),
             outside: Arc::default(),
             me: me.clone(),
             idle: Idle::new().into(),
@@ -392,7 +392,7 @@ mod tests {
             lines!(Sched, made),
             lines!(Sched, heaps),
             lines!(Sched, netpoll),
-            lines!(Sched, hogs),
+            lines!(Sched, stack_requests),
             lines!(Sched, me),
         ];
         let written = [

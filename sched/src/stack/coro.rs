@@ -302,7 +302,7 @@ impl Coro {
     ///
     /// # Safety
     /// `g` runs on this thread.
-    #[allow(dead_code, reason = "only profile.rs calls it, which is not built for every target")]
+    #[allow(dead_code, reason = "only interrupted.rs calls it, which is not built for every target")]
     pub(crate) unsafe fn top_if_on(g: GRef, sp: usize) -> Option<usize> {
         // SAFETY: a running G has its coroutine, but a signal may come before the M has given it one.
         let coro = unsafe { g.coro().as_ref()? };

@@ -325,7 +325,7 @@ pub(crate) mod tests {
             measure_all: false,
             spawn_stacks: None,
             await_stacks: None,
-            watch_hogs: false,
+            hogs: None,
             late_wake: None,
             strict: false,
             own_locals: false,

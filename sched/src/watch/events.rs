@@ -377,7 +377,7 @@ impl Sched {
     /// The signal came that asks an M for the stack of its G. *Runs on: `m`, in the handler: it allocates
     /// nothing and takes no lock.*
     pub(crate) fn on_signal(&self, m: &M, registers: &Registers) {
-        self.hogs.fill(m, registers);
+        self.stack_requests.fill(m, registers);
     }
 
     /// Calls `at_p` if this thread holds a P of this runtime, else `outside`.

@@ -1,7 +1,7 @@
-//! Samples of a profile on their way from signal handlers to the profiler: a fixed number of slots.
+//! Samples on their way from signal handlers to a reader: a fixed number of slots.
 //!
 //! ```text
-//!   a handler                                    the profiler
+//!   a handler                                    the reader
 //!   claim    Free -> Writing                     Full?
 //!   write the sample                             read the sample
 //!   publish  Full                                give back  Free
@@ -30,7 +30,7 @@ struct Slot<T> {
 }
 
 /// The slots.
-pub(crate) struct Samples<T> {
+pub struct Samples<T> {
     slots: Box<[Slot<T>]>,
     lost: AtomicU64,
 }
@@ -39,16 +39,17 @@ pub(crate) struct Samples<T> {
 unsafe impl<T: Send> Sync for Samples<T> {}
 
 impl<T> Samples<T> {
-    pub(crate) fn new(slots: impl Iterator<Item = T>) -> Self {
+    /// Makes a slot of each of `slots`.
+    pub fn new(slots: impl Iterator<Item = T>) -> Self {
         let slot = |sample| Slot { state: AtomicU8::new(FREE), sample: UnsafeCell::new(sample) };
         Samples { slots: slots.map(slot).collect(), lost: AtomicU64::new(0) }
     }
 
     /// Calls `write` with a free slot, or counts a lost sample. *Runs on: a signal handler; it allocates
     /// nothing and takes no lock.*
-    pub(crate) fn add(&self, write: impl FnOnce(&mut T)) {
+    pub fn add(&self, write: impl FnOnce(&mut T)) {
         let claims = |slot: &&Slot<T>| {
-            // Acquire: the profiler has read the earlier sample; pairs with the Release in `drain`.
+            // Acquire: the reader has read the earlier sample; pairs with the Release in `drain`.
             let order = if broken!("samples_claim_relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
             slot.state.compare_exchange(FREE, WRITING, order, Ordering::Relaxed).is_ok()
         };
@@ -64,13 +65,13 @@ impl<T> Samples<T> {
         slot.state.store(FULL, order);
     }
 
-    /// Calls `read` with each sample, and frees its slot. *Runs on: the profiler, of which there is one at a
+    /// Calls `read` with each sample, and frees its slot. *Runs on: the reader, of which there is one at a
     /// time.*
-    pub(crate) fn drain(&self, mut read: impl FnMut(&T)) {
+    pub fn drain(&self, mut read: impl FnMut(&T)) {
         for slot in &self.slots {
             // Acquire: sees the sample; pairs with the Release in `add`.
             if slot.state.load(Ordering::Acquire) == FULL {
-                // SAFETY: a full slot belongs to the profiler until the store below.
+                // SAFETY: a full slot belongs to the reader until the store below.
                 slot.sample.with(|sample| read(unsafe { &*sample }));
                 // Release: the next handler writes after this read. Pairs with the Acquire in `add`.
                 slot.state.store(FREE, Ordering::Release);
@@ -79,7 +80,7 @@ impl<T> Samples<T> {
     }
 
     /// Returns how many samples were lost, and counts from 0 again.
-    pub(crate) fn take_lost(&self) -> u64 {
+    pub fn take_lost(&self) -> u64 {
         self.lost.swap(0, Ordering::Relaxed)
     }
 }
@@ -107,7 +108,7 @@ mod models {
 
     use super::*;
 
-    /// Two handlers write into one slot, while the profiler reads. loom checks the accesses to the sample.
+    /// Two handlers write into one slot, while the reader reads. loom checks the accesses to the sample.
     #[test]
     fn a_sample_is_read_whole_or_lost() {
         loom::model(|| {

@@ -1,13 +1,12 @@
 //! Hogs: how the reader gets the stack of one, and who makes notes (`notes/hogs.rs`).
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::g::GRef;
 use crate::g::binding::Binding;
 use crate::m::crowd;
 use crate::m::{M, MRef};
-use crate::notes::hogs::{Hogging, Hogs, LateWake, Noted};
+use crate::notes::hogs::{Hogging, Noted};
 use crate::notes::rescue::{Rescue, RescuesAt};
 use crate::p::lease::Seen;
 use crate::run::sched::Sched;
@@ -28,11 +27,6 @@ fn may_interrupt(m: &M, g: GRef) -> bool {
 }
 
 impl Sched {
-    /// Returns the notes of hogs and late wake-ups.
-    pub fn hogs(&self) -> &Arc<Hogs> {
-        &self.hogs
-    }
-
     /// Calls `read` with a copy of the stack of `hogging`, if it can be had, and says whether it was
     /// interrupted. *Runs on: the reader.*
     pub fn with_stack_of<R>(&self, hogging: &Hogging, read: impl FnOnce(&StackCopy, bool) -> R) -> Option<R> {
@@ -69,12 +63,12 @@ impl Sched {
         patience: Duration,
         read: impl FnOnce(&StackCopy) -> R,
     ) -> Option<R> {
-        let (m, capture) = (hogging.m.m(), &self.hogs.capture);
+        let (m, capture) = (hogging.m.m(), &self.stack_requests.capture);
         let here = || hogging.is_still_there(m) && m.tid() != 0;
         if !hogging.computes || !here() || !crowd::watches_signal() {
             return None;
         }
-        let _one = self.hogs.asking.lock();
+        let _one = self.stack_requests.asking.lock();
         capture.ask(m.number, |copied| {
             copied.whose = Some(*hogging);
             copied.stack.make_room();
@@ -98,8 +92,10 @@ impl Sched {
         lent: Option<Seen>,
         computes: bool,
     ) {
-        if let Some(((g, rescue), m)) = rescue.zip(m) {
-            self.hogs.note(|| Noted::Hog(rescue, Hogging::new(m, g, lent, computes)));
+        if let Some(((g, rescue), m)) = rescue.zip(m)
+            && let Some(notes) = &self.config.hogs
+        {
+            notes.note(&|| Noted::Hog(rescue.clone(), Hogging::new(m, g, lent, computes)));
         }
     }
 
@@ -113,14 +109,14 @@ impl Sched {
     pub(crate) fn judge_wake(&self, g: GRef, waited: u64) {
         let Some(bound) = self.config.late_wake else { return };
         let late = Duration::from_nanos(waited);
-        if late >= bound {
-            self.hogs.note(|| {
-                Noted::Late(LateWake {
-                    id: g.id(),
-                    name: g.name().map(Into::into),
-                    spawned_at: g.place().map(|p| format!("{}:{}", p.file(), p.line())).unwrap_or_default(),
-                    late,
-                })
+        if late >= bound
+            && let Some(notes) = &self.config.hogs
+        {
+            notes.note(&|| Noted::Late {
+                id: g.id(),
+                name: g.name().map(Into::into),
+                place: g.place(),
+                late,
             });
         }
     }

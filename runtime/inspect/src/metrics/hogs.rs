@@ -8,12 +8,10 @@ use std::sync::{Arc, Weak};
 use std::thread as os;
 use std::time::Duration;
 
-use sched::{Hogging, Hogs, Noted, Sched, starting};
-
-#[doc(inline)]
-pub use sched::LateWake;
+use sched::{Hogging, Noted, Sched, starting};
 
 use super::Rescue;
+use super::notes::Notes;
 use crate::host;
 use crate::stacks::frame::Frame;
 use crate::stacks::kept::{addresses_now, frames_at};
@@ -53,6 +51,20 @@ impl fmt::Display for Hog {
     }
 }
 
+/// A green thread that ran a long time after it could have.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LateWake {
+    /// The id of the green thread.
+    pub id: u64,
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// Where it was spawned.
+    pub spawned_at: String,
+    /// How long it waited for a P after it was woken or spawned.
+    pub late: Duration,
+}
+
 /// A function of the user's for reports.
 type Call<R> = Arc<dyn Fn(&R) + Send + Sync>;
 
@@ -84,20 +96,20 @@ impl Calls {
 
 /// The thread that reads the notes of a runtime. The drop ends it.
 pub struct Reader {
-    hogs: Arc<Hogs>,
+    notes: Arc<Notes>,
     thread: Option<os::JoinHandle<()>>,
 }
 
-/// Starts the thread.
-pub fn start_reader(sched: &Arc<Sched>, calls: Calls) -> io::Result<Reader> {
-    let (hogs, name) = (sched.hogs().clone(), format!("{}-hogs", sched.config().thread_name));
+/// Starts the thread, which reads `notes`: those that the runtime leaves (`Config::hogs`).
+pub fn start_reader(sched: &Arc<Sched>, notes: Arc<Notes>, calls: Calls) -> io::Result<Reader> {
+    let name = format!("{}-hogs", sched.config().thread_name);
     let weak = Arc::downgrade(sched);
     let reads = {
-        let hogs = hogs.clone();
-        move || read(&hogs, &weak, &calls)
+        let notes = notes.clone();
+        move || read(&notes, &weak, &calls)
     };
     let thread = starting::start(os::Builder::new().name(name), reads)?;
-    Ok(Reader { hogs, thread: Some(thread) })
+    Ok(Reader { notes, thread: Some(thread) })
 }
 
 impl fmt::Debug for Reader {
@@ -113,7 +125,7 @@ impl Drop for Reader {
             std::mem::forget(self.thread.take());
             return;
         }
-        self.hogs.close();
+        self.notes.close();
         // A call of the user's may drop the runtime, and a thread does not wait for itself.
         let thread = self.thread.take().filter(|thread| thread.thread().id() != os::current().id());
         // The panics of the user's functions were printed.
@@ -121,8 +133,8 @@ impl Drop for Reader {
     }
 }
 
-fn read(hogs: &Hogs, sched: &Weak<Sched>, calls: &Calls) {
-    while let Some(noted) = hogs.next() {
+fn read(notes: &Notes, sched: &Weak<Sched>, calls: &Calls) {
+    while let Some(noted) = notes.next() {
         // The panic hook reports a panic; the next note is reported all the same.
         sched::contain(|| match noted {
             Noted::Hog(rescue, hogging) => {
@@ -133,9 +145,9 @@ fn read(hogs: &Hogs, sched: &Weak<Sched>, calls: &Calls) {
                     call(&Hog { rescue, stack: frames_at(&addresses) });
                 }
             }
-            Noted::Late(late) => {
+            Noted::Late { id, name, place, late } => {
                 if let Some(call) = &calls.late {
-                    call(&late);
+                    call(&LateWake { id, name, spawned_at: spawned_at(place), late });
                 }
             }
         });
@@ -153,6 +165,10 @@ fn look(sched: &Arc<Sched>, rescue: &Rescue, hogging: &Hogging) -> Box<[usize]> 
             .inspect(|stacks| _ = stacks.0.lock().insert(rescue.spawned_at.clone(), addresses.clone()));
     }
     addresses
+}
+
+fn spawned_at(place: Option<&'static Location<'static>>) -> String {
+    place.map(|place| format!("{}:{}", place.file(), place.line())).unwrap_or_default()
 }
 
 /// The hogs of one spawn place.
@@ -183,8 +199,8 @@ pub(crate) fn of_all() -> Vec<HogPlace> {
 pub fn hogs_of(sched: &Sched) -> Vec<HogPlace> {
     let stacks = host::last_stacks(sched).map(|stacks| stacks.0.lock().clone()).unwrap_or_default();
     let hogs = sched.rescues_by_place().into_iter().map(|at| {
-        let name = at.place.map(|place| format!("{}:{}", place.file(), place.line())).unwrap_or_default();
-        let stack = stacks.get(&name).map(|addresses| frames_at(addresses)).unwrap_or_default();
+        let stack =
+            stacks.get(&spawned_at(at.place)).map(|addresses| frames_at(addresses)).unwrap_or_default();
         HogPlace { place: at.place, computing: at.computing, blocked: at.blocked, away: at.away, stack }
     });
     hogs.collect()

@@ -70,8 +70,8 @@ mod tests {
             },
             Stack { addresses: vec![(32, vec![function("main")])] },
         ];
-        let thread = sched::Sampled { id: 5, name: Some("worker\n".into()), place: None };
-        let counts = HashMap::from([((thread, 0), 3), ((sched::Sampled::default(), 1), 1)]);
+        let thread = sched::interrupted::Thread { id: 5, name: Some("worker\n".into()), place: None };
+        let counts = HashMap::from([((thread, 0), 3), ((sched::interrupted::Thread::default(), 1), 1)]);
         let profile = Profile { taken: Duration::from_secs(1), lost: 0, counts, stacks };
         let read = proto::Profile::decode(&*profile.to_pprof()).unwrap();
         assert_eq!((read.sample.len(), read.location.len(), read.function.len()), (2, 2, 3));
