@@ -65,7 +65,7 @@ pub(crate) fn current() -> Arc<Sched> {
 /// });
 /// ```
 pub fn by_place() -> Vec<AtPlace> {
-    current().by_place()
+    inspected::by_place(&current())
 }
 
 /// Returns the hogs of the caller's runtime by spawn place, the most frequent first. An entry says how often

@@ -74,4 +74,5 @@ pub(crate) use threads::{
 };
 #[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64"), not(portable)))]
 pub(crate) use ticks::SKEW;
-pub(crate) use ticks::{stamp, steady_ticks, ticks};
+pub use ticks::stamp;
+pub(crate) use ticks::{steady_ticks, ticks};

@@ -1,6 +1,5 @@
 //! What looks at the scheduler from outside, and the events that the core tells it.
 
-pub(crate) mod by_place;
 #[cfg(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64"),
@@ -22,6 +21,7 @@ pub(crate) mod events;
     not(any(asan, portable))
 ))]
 pub mod interrupted;
+pub(crate) mod living;
 #[cfg_attr(
     not(all(
         target_os = "linux",

@@ -1,11 +1,15 @@
 //! Counters and gauges of the scheduler, and green threads that kept their P too long.
 
+mod by_place;
 pub(crate) mod hogs;
 mod notes;
 mod prometheus;
 
 use std::sync::Arc;
 
+pub use by_place::AtPlace;
+#[doc(hidden)]
+pub use by_place::by_place;
 #[doc(hidden)]
 pub use hogs::{Calls, Reader, hogs_of, start_reader};
 pub use hogs::{Hog, HogPlace, LateWake};
@@ -14,7 +18,7 @@ pub use notes::Notes;
 pub use prometheus::prometheus;
 use sched::Sched;
 #[doc(inline)]
-pub use sched::{AtPlace, Histogram, Proc, Rescue, Snapshot};
+pub use sched::{Histogram, Proc, Rescue, Snapshot};
 
 /// Returns the snapshot of a runtime.
 #[doc(hidden)]

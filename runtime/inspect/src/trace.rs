@@ -1,6 +1,7 @@
 //! The flight recorder: records what the scheduler does in the last moments, cheaply enough to leave it on.
 //! The page of `runtime::trace` says what users see.
 //!
+//! - `recording.rs`: starts, stops and collects.
 //! - `merge.rs`: one order of the events of all rings. `event.rs`: what users see of an event.
 //! - `timeline.rs`: slices of time, for `html.rs` and `perfetto.rs`, which write them.
 //! - `trigger.rs`, `files.rs`: traces that are written by themselves.
@@ -11,6 +12,7 @@ mod html;
 mod merge;
 #[cfg(feature = "perfetto")]
 mod perfetto;
+mod recording;
 mod timeline;
 #[doc(hidden)]
 pub mod trigger;
@@ -24,7 +26,6 @@ use std::path::Path;
 use std::time::Duration;
 
 pub use event::{Cause, Event, What};
-use sched::recorder;
 use timeline::Timeline;
 
 /// How many events the ring of a P has if the program does not say: a megabyte.
@@ -68,15 +69,14 @@ pub fn start() -> bool {
 /// # std::io::Result::Ok(())
 /// ```
 pub fn start_with(events: usize) -> io::Result<bool> {
-    recorder::start(events)
+    recording::start(events)
 }
 
 /// Takes part in the recording, or starts one that lasts as long as such shares in it. If the program calls
 /// [`start`] during that time, the recording is the program's, and goes on until [`stop`].
-#[cfg(feature = "debug")]
 #[doc(hidden)]
-pub fn share() -> io::Result<recorder::Share> {
-    recorder::share(EVENTS)
+pub fn share() -> io::Result<recording::Share> {
+    recording::share(EVENTS)
 }
 
 /// Stops the recording. What it has recorded can be read until the next start. Returns `false` if none was
@@ -86,7 +86,7 @@ pub fn share() -> io::Result<recorder::Share> {
 /// assert!(!runtime::trace::stop());
 /// ```
 pub fn stop() -> bool {
-    recorder::stop()
+    recording::stop()
 }
 
 /// Returns `true` while a recording is on.
@@ -95,7 +95,7 @@ pub fn stop() -> bool {
 /// assert!(!runtime::trace::is_on());
 /// ```
 pub fn is_on() -> bool {
-    recorder::is_on()
+    sched::recorder::is_on()
 }
 
 /// Returns what the current or the last recording has: the newest events of each P. Without a recording it is
@@ -109,7 +109,7 @@ pub fn is_on() -> bool {
 /// assert!(runtime::trace::snapshot().events().is_empty());
 /// ```
 pub fn snapshot() -> Snapshot {
-    let Some(mut collected) = sched::park::blocking(recorder::collect) else { return Snapshot::default() };
+    let Some(mut collected) = sched::park::blocking(recording::collect) else { return Snapshot::default() };
     let lost = collected.tracks.iter().map(|track| track.lost).sum();
     let (events, runtimes) = merge::merge(&mut collected);
     let duration = Duration::from_nanos(collected.ns);

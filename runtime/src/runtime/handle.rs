@@ -151,6 +151,6 @@ impl Handle {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn by_place(&self) -> Vec<AtPlace> {
-        self.sched().by_place()
+        inspect::metrics::by_place(self.sched())
     }
 }

@@ -11,11 +11,15 @@ pub(crate) type Place = Option<&'static Location<'static>>;
 
 /// Sums over the samples of one place, each counted with its weight.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sums {
-    pub(crate) spawned: u64,
-    pub(crate) runs: u64,
-    pub(crate) ran_ns: u64,
-    pub(crate) delayed_ns: u64,
+pub struct Sums {
+    /// Gs that were spawned.
+    pub spawned: u64,
+    /// How often they ran: from a resume to the next stop.
+    pub runs: u64,
+    /// How long they ran in all.
+    pub ran_ns: u64,
+    /// How long they waited for a P in all while they could run.
+    pub delayed_ns: u64,
 }
 
 /// The sums of each place, by the address of its `Location`. One place in the source may have several

@@ -352,7 +352,7 @@ pub(crate) fn keep_name(g: &G) {
 }
 
 /// Calls `tell` with each id and name that `keep_name` has kept.
-pub(crate) fn kept_names(mut tell: impl FnMut(u64, &str)) {
+pub fn kept_names(mut tell: impl FnMut(u64, &str)) {
     NAMES.lock().iter().for_each(|(id, name)| tell(*id, name));
 }
 

@@ -75,7 +75,7 @@ pub(crate) fn ticks() -> u64 {
 /// processors, else the runtime's clock in ns. Stamps of one process have one unit; the reader compares two
 /// stamps with the clock to learn it.
 #[inline]
-pub(crate) fn stamp() -> u64 {
+pub fn stamp() -> u64 {
     #[cfg(all(target_arch = "x86_64", not(portable)))]
     if is_steady() {
         // SAFETY: every x86-64 processor has this instruction.

@@ -15,7 +15,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use sched::recorder::{Collected, Recorded, Track, reason};
+use super::recording::Collected;
+use sched::recorder::{Recorded, Track, reason};
 use sched::{By, Kind, POLLS, Stopped};
 
 use super::event::{Cause, Event, What};
