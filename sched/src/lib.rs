@@ -28,7 +28,7 @@
 //! | `wait/` | the wait queue, the locks, deadlines of channels |
 //! | `end/` | shutting down; finding a deadlock |
 //! | `notes/` | what the events leave for watchers: counts, notes of hogs, events of threads without a P |
-//! | `watch/` | what metrics, dumps and traces see; `events.rs` is all that the core calls of it |
+//! | `watch/` | what `runtime/inspect` sees: looks at Gs, rings, figures; `events.rs` is all that the core calls of it |
 //! | `sys/` | calls of the OS, `fork`, catching panics |
 //! | `sync` | atomics and locks, or loom's |
 //!
@@ -289,8 +289,8 @@ pub use {
     stack::saved::StackCopy,
     sys::message::write_message,
     sys::{Doing, fork, privileges, processors_in_set, starting},
-    watch::dump::{Does, Parked, Seen as SeenThread, at_rest, look_at_all},
     watch::living::{Living, look_at_living},
+    watch::look::{Does, Parked, Seen as SeenThread, at_rest, look_at_all},
     watch::memory,
     watch::metrics::{Proc, Snapshot},
     watch::recorder,

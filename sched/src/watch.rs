@@ -13,7 +13,6 @@ pub(crate) mod debugger;
 )))]
 #[path = "watch/no_debugger.rs"]
 pub(crate) mod debugger;
-pub(crate) mod dump;
 pub(crate) mod events;
 #[cfg(all(
     target_os = "linux",
@@ -22,6 +21,7 @@ pub(crate) mod events;
 ))]
 pub mod interrupted;
 pub(crate) mod living;
+pub(crate) mod look;
 #[cfg_attr(
     not(all(
         target_os = "linux",

@@ -7,7 +7,7 @@ use crate::m::release::release;
 use crate::stack::saved::StackCopy;
 use crate::sync::Mutex;
 use crate::sync::impose_barrier;
-use crate::watch::dump::{Does, Seen, look};
+use crate::watch::look::{Does, Seen, look};
 
 /// How many share one barrier. Few, because a green thread that is resumed before its turn shows no stack.
 const BATCH: usize = 8;

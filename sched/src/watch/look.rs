@@ -1,4 +1,5 @@
-//! The looks that make a dump: what each green thread does, what it waits for, and its stack if it is parked.
+//! A look at each green thread, for dumps: what it does, what it waits for, and its stack if it is parked. A
+//! parked green thread is held while its stack is copied.
 
 #![allow(unsafe_code)]
 
