@@ -17,8 +17,6 @@
 #[doc(hidden)]
 pub mod debug;
 pub mod dump;
-#[cfg(feature = "dump-json")]
-mod fields;
 #[doc(hidden)]
 pub mod host;
 pub mod metrics;

@@ -41,7 +41,6 @@ use super::{Frame, GreenThread, Object, Snapshot};
 ///
 /// Its [`Display`] has a line for each of them, with its stack where it is known.
 #[derive(Clone, Debug)]
-#[cfg_attr(feature = "dump-json", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Deadlock {
     /// True if none of them ever goes on, unless it is cancelled. False if that is only suspected.
@@ -54,13 +53,11 @@ pub struct Deadlock {
     pub behind: usize,
     /// The address of the lock that has leaked; `None` for a circle. It stays the same while green threads
     /// come to wait for it, and leave.
-    #[cfg_attr(feature = "dump-json", serde(skip))]
-    leaked: Option<u64>,
+    pub(super) leaked: Option<u64>,
 }
 
 /// The kind of a [`Deadlock`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "dump-json", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum DeadlockKind {
     /// They wait for each other in a circle. A circle of one is a green thread that waits for itself.
@@ -71,7 +68,6 @@ pub enum DeadlockKind {
 
 /// A green thread in a [`Deadlock`].
 #[derive(Clone, Debug)]
-#[cfg_attr(feature = "dump-json", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct DeadlockMember {
     /// Its id.
@@ -84,6 +80,27 @@ pub struct DeadlockMember {
     pub number: u32,
     /// Its stack, the innermost frame first; empty if it is not known.
     pub stack: Vec<Frame>,
+}
+
+#[cfg(test)]
+impl Deadlock {
+    /// Returns a deadlock with all that one can have.
+    pub(super) fn example() -> Deadlock {
+        let member = DeadlockMember {
+            id: 1,
+            name: Some("a".into()),
+            waits_for: "a mutex".into(),
+            number: 3,
+            stack: vec![Frame { function: "f".into(), file: None, line: None }],
+        };
+        Deadlock {
+            certain: true,
+            kind: DeadlockKind::Leak,
+            members: vec![member],
+            behind: 2,
+            leaked: Some(7),
+        }
+    }
 }
 
 /// Returns the deadlocks that `earlier` and `later` both show. The report is of `later`.

@@ -1,4 +1,6 @@
-//! A snapshot as JSON.
+//! A snapshot as JSON. `json/forms.rs` says how each type is written.
+
+mod forms;
 
 use std::io::{self, Write};
 
@@ -70,6 +72,9 @@ impl Formatter for NoControls {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dump::{Deadlock, Frame, GreenThread, Object, Reason, State, Wait};
+    use crate::metrics::HogPlace;
+    use crate::stacks::place::Place;
     use std::time::Duration;
 
     #[test]
@@ -140,4 +145,93 @@ mod tests {
         let stacks = cfg!(all(feature = "dump-stacks", target_os = "linux", target_arch = "x86_64"));
         assert_eq!(json["stack"].is_u64(), stacks, "{json}");
     }
+
+    /// All that a snapshot can have, in one.
+    #[test]
+    fn each_field_is_written() {
+        let here = std::panic::Location::caller();
+        let place = Some(Place::of(here));
+        let thread = |id, state, wait| GreenThread {
+            id,
+            name: (id == 1).then(|| "a".into()),
+            state,
+            wait,
+            spawned_at: place.clone().filter(|_| id == 1),
+            parent: None,
+            scope: Some(2),
+            future: Some("F".into()),
+            stack: Some(0),
+            spawn_stack: None,
+            shares: vec![8],
+            line: None,
+        };
+        let wait = |reason, object| Wait {
+            reason,
+            waited: Duration::from_micros(2500),
+            due_in: (reason == Reason::Sleep).then_some(Duration::from_millis(7)),
+            may_end: true,
+            number: Some(3),
+            object,
+        };
+        let objects = vec![
+            Some(Object::Mutex { address: 8, locked: true, holder: Some(1) }),
+            Some(Object::RwLock {
+                address: 9,
+                readers: 2,
+                writer: false,
+                holder: None,
+                waiting_readers: vec![1, 2],
+                to_write: true,
+            }),
+            Some(Object::GreenThread { id: 4 }),
+            Some(Object::Scope { green_threads: vec![5] }),
+            Some(Object::Channel { address: 10, senders: 1, receivers: 2, messages: 3, capacity: Some(4) }),
+            Some(Object::Descriptor { fd: 5, local: Some("l".into()), peer: None, to_write: false }),
+            None,
+        ];
+        let snapshot = Snapshot {
+            green_threads: vec![
+                thread(
+                    1,
+                    State::Waiting,
+                    Some(wait(Reason::RwLock, Some(Object::Select { cases: objects }))),
+                ),
+                thread(2, State::Ready, Some(wait(Reason::Sleep, None))),
+                thread(3, State::Running, None),
+            ],
+            stacks: vec![vec![Frame { function: "f".into(), file: Some("x.rs".into()), line: Some(1) }]],
+            deadlocks: vec![Deadlock::example()],
+            hogs: vec![HogPlace {
+                place: Some(here),
+                computing: 1,
+                blocked: 2,
+                away: Duration::from_millis(3),
+                stack: vec![],
+            }],
+            plain_threads: vec![6],
+        };
+        let (line, column) = (here.line(), here.column());
+        let at = format!(r#"{{"file":"{}","line":{line},"column":{column}}}"#, here.file().escape_default());
+        assert_eq!(snapshot.to_json().replace(&at, "HERE"), EXPECTED);
+    }
+
+    const EXPECTED: &str = concat!(
+        r#"{"version":1,"green_threads":[{"id":1,"name":"a","state":"waiting","#,
+        r#""wait":{"reason":"rw_lock","waited_ms":2,"due_in_ms":null,"may_end":true,"number":3,"#,
+        r#""object":{"kind":"select","cases":[{"kind":"mutex","address":8,"locked":true,"holder":1},"#,
+        r#"{"kind":"rw_lock","address":9,"readers":2,"writer":false,"holder":null,"#,
+        r#""waiting_readers":[1,2],"to_write":true},{"kind":"green_thread","id":4},{"kind":"scope","#,
+        r#""green_threads":[5]},{"kind":"channel","address":10,"senders":1,"receivers":2,"#,
+        r#""messages":3,"capacity":4},{"kind":"descriptor","fd":5,"local":"l","peer":null,"#,
+        r#""to_write":false},null]}},"spawned_at":HERE,"parent":null,"scope":2,"future":"F","#,
+        r#""stack":0,"spawn_stack":null},{"id":2,"name":null,"state":"ready","#,
+        r#""wait":{"reason":"sleep","waited_ms":2,"due_in_ms":7,"may_end":true,"number":3,"#,
+        r#""object":null},"spawned_at":null,"parent":null,"scope":2,"future":"F","stack":0,"#,
+        r#""spawn_stack":null},{"id":3,"name":null,"state":"running","wait":null,"spawned_at":null,"#,
+        r#""parent":null,"scope":2,"future":"F","stack":0,"spawn_stack":null}],"stacks":[["#,
+        r#"{"function":"f","file":"x.rs","line":1}]],"deadlocks":[{"certain":true,"kind":"leak","#,
+        r#""members":[{"id":1,"name":"a","waits_for":"a mutex","number":3,"stack":[{"function":"f","#,
+        r#""file":null,"line":null}]}],"behind":2}],"hogs":[{"place":HERE,"computing":1,"blocked":2,"#,
+        r#""away_ms":3,"stack":[]}]}"#,
+    );
 }

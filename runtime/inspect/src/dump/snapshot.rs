@@ -34,7 +34,6 @@ use crate::stacks::walk::Stacks;
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "dump-json", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Snapshot {
     /// The green threads of all runtimes, in the order of their ids.
@@ -49,13 +48,11 @@ pub struct Snapshot {
     /// see [`metrics::hogs`](../../runtime/metrics/fn.hogs.html).
     pub hogs: Vec<HogPlace>,
     /// The ids of the plain OS threads that have used the runtime and live.
-    #[cfg_attr(feature = "dump-json", serde(skip))]
     pub(super) plain_threads: Vec<u64>,
 }
 
 /// One green thread in a [`Snapshot`].
 #[derive(Clone, Debug)]
-#[cfg_attr(feature = "dump-json", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct GreenThread {
     /// Its id, which no other thread of the process ever has.
@@ -82,10 +79,8 @@ pub struct GreenThread {
     pub spawn_stack: Option<usize>,
     /// The shares of reader-writer locks that it has, if it was found parked: see
     /// [`sched::locks::UPGRADABLE_SHARE`].
-    #[cfg_attr(feature = "dump-json", serde(skip))]
     pub(super) shares: Vec<usize>,
     /// More about its wait for a reader-writer lock, if it was found parked in one.
-    #[cfg_attr(feature = "dump-json", serde(skip))]
     pub(super) line: Option<RwLine>,
 }
 
@@ -110,7 +105,6 @@ impl RwLine {
 
 /// What a [`GreenThread`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "dump-json", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum State {
     /// It was in a run queue.
@@ -123,19 +117,13 @@ pub enum State {
 
 /// The wait of a [`GreenThread`].
 #[derive(Clone, Debug)]
-#[cfg_attr(feature = "dump-json", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Wait {
     /// What kind of wait it is.
     pub reason: Reason,
     /// How long it had lasted, to within some milliseconds. In JSON it is `waited_ms`.
-    #[cfg_attr(feature = "dump-json", serde(rename = "waited_ms", serialize_with = "crate::fields::ms"))]
     pub waited: Duration,
     /// When its timer is due, from the moment of the look on. In JSON it is `due_in_ms`.
-    #[cfg_attr(
-        feature = "dump-json",
-        serde(rename = "due_in_ms", serialize_with = "crate::fields::ms_if_any")
-    )]
     pub due_in: Option<Duration>,
     /// True if time alone may end the wait: it has a deadline, or lies in
     /// [`Context::run`](../../runtime/context/struct.Context.html#method.run).
@@ -151,7 +139,6 @@ macro_rules! reasons {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {
         /// The kind of a [`Wait`]. Its [`Display`](fmt::Display) is in words, as in "waits for a mutex".
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[cfg_attr(feature = "dump-json", derive(serde::Serialize), serde(rename_all = "snake_case"))]
         #[non_exhaustive]
         pub enum Reason {
             $($(#[doc = $doc])* $name,)*
@@ -218,7 +205,6 @@ reasons! {
 
 /// The object of a [`Wait`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "dump-json", derive(serde::Serialize), serde(tag = "kind", rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Object {
     /// A [`Mutex`](../../runtime/sync/type.Mutex.html).

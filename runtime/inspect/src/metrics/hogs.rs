@@ -173,18 +173,15 @@ fn spawned_at(place: Option<&'static Location<'static>>) -> String {
 
 /// The hogs of one spawn place.
 #[derive(Clone, Debug)]
-#[cfg_attr(feature = "dump-json", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct HogPlace {
     /// The place of the spawn; `None` for green threads that the runtime started for itself.
-    #[cfg_attr(feature = "dump-json", serde(serialize_with = "crate::fields::place"))]
     pub place: Option<&'static Location<'static>>,
     /// Rescues of green threads that computed, or of which the system does not say what they did.
     pub computing: u64,
     /// Rescues of green threads that were blocked.
     pub blocked: u64,
     /// How long they had kept their Ps in all when these were taken. In JSON it is `away_ms`.
-    #[cfg_attr(feature = "dump-json", serde(rename = "away_ms", serialize_with = "crate::fields::ms"))]
     pub away: Duration,
     /// The last stack that was copied after a rescue, innermost call first; empty if there is none.
     pub stack: Vec<Frame>,

@@ -2,7 +2,6 @@
 
 /// One call on a stack.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "dump-json", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Frame {
     /// The name of the function, or its address if it has no name.

@@ -5,7 +5,6 @@ use std::panic::Location;
 
 /// A place in the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "dump-json", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Place {
     /// The file, as the compiler got it.
