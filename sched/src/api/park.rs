@@ -26,6 +26,7 @@ use crate::sys::message::write_message;
 use crate::timer::entry::TimerRef;
 
 /// Returns the caller's G: the green thread that runs here, else the proxy G of this plain OS thread.
+#[inline]
 pub(crate) fn me() -> OwnG {
     current_g().unwrap_or_else(os_thread::proxy_g)
 }

@@ -31,6 +31,7 @@ use crate::sys::fork::is_forked;
 /// any thread.*
 // Not a function of the outcome: compilers do not always make a loop for each outcome out of that of
 // `decide`.
+#[inline]
 pub fn wake(ticket: Ticket) -> bool {
     match ticket.g.wait.decide(ticket.number, Outcome::Woken) {
         Decision::Lost => false,
