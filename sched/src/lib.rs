@@ -28,7 +28,7 @@
 //! | `wait/` | the wait queue, the locks, deadlines of channels |
 //! | `end/` | shutting down; finding a deadlock |
 //! | `notes/` | what the events leave for watchers: counts, notes of hogs, events of threads without a P |
-//! | `watch/` | what `runtime/inspect` sees: looks at Gs, rings, figures; `events.rs` is all that the core calls of it |
+//! | `watch/` | what `runtime/inspect` sees; `events.rs` is all that the core calls of it |
 //! | `sys/` | calls of the OS, `fork`, catching panics |
 //! | `sync` | atomics and locks, or loom's |
 //!

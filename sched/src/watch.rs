@@ -1,4 +1,4 @@
-//! What looks at the scheduler from outside, and the events that the core tells it.
+//! What looks at the scheduler from outside, and the events of the core.
 
 #[cfg(all(
     target_os = "linux",

@@ -5,9 +5,9 @@
 //! ```text
 //!   sysmon, or the M that gives its P up       a plain OS thread of `runtime`            the M's thread
 //!   take the P; count it (`notes/rescue.rs`)   wait for a note
-//!   note: `HogNotes::note`                ───> ask the M of the hog, and signal it  ───> the handler copies registers and stack
-//!                                              unwind the copy, find the names,     <───
-//!                                              tell the user
+//!   note: `HogNotes::note`                ───> ask the M of the hog, and signal it  ───> the handler copies
+//!                                              unwind the copy, find the names,     <───  registers and stack
+//!                                              call the user
 //! ```
 //!
 //! Neither sysmon nor the handler allocates stacks, unwinds or runs code of the user. Notes are rare: one a

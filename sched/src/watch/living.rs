@@ -31,9 +31,9 @@ impl Living<'_> {
     }
 }
 
-/// Calls `tell` with each green thread of the process that lives, and with some that have just ended. *Runs
+/// Calls `see` with each green thread of the process that lives, and with some that have just ended. *Runs
 /// on: any thread.*
-pub fn look_at_living(mut tell: impl FnMut(&Living<'_>)) {
+pub fn look_at_living(mut see: impl FnMut(&Living<'_>)) {
     for g in table::all() {
         // A reference first: while it is held, the place in the table stays with this G, and so does its
         // name.
@@ -43,7 +43,7 @@ pub fn look_at_living(mut tell: impl FnMut(&Living<'_>)) {
         if g.is_green() {
             let waits_ms = g.waits_for_ms();
             let (id, name, place, status) = (g.id(), g.name(), g.place(), g.status());
-            tell(&Living { id, name, place, status, waits_ms, runtime: g.runtime() });
+            see(&Living { id, name, place, status, waits_ms, runtime: g.runtime() });
         }
         release(g);
     }

@@ -54,8 +54,8 @@ pub fn notice() {
 
 static NEW_PS: OnceLock<fn(&Sched)> = OnceLock::new();
 
-/// Sets what is called when a runtime has new Ps. The first call counts. A recorder calls this before it looks
-/// at `Sched::all`, so it misses no runtime.
+/// Sets what is called when a runtime has new Ps. The first call counts. A recorder calls this before it
+/// looks at `Sched::all`, so it misses no runtime.
 pub fn set_new_ps(joined: fn(&Sched)) {
     let _ = NEW_PS.set(joined);
 }

@@ -156,7 +156,7 @@ mod tests {
             name: (id == 1).then(|| "a".into()),
             state,
             wait,
-            spawned_at: place.clone().filter(|_| id == 1),
+            spawned_at: place.filter(|_| id == 1),
             parent: None,
             scope: Some(2),
             future: Some("F".into()),

@@ -100,7 +100,7 @@ pub struct Reader {
     thread: Option<os::JoinHandle<()>>,
 }
 
-/// Starts the thread, which reads `notes`: those that the runtime leaves (`Config::hogs`).
+/// Starts the thread, which reads `notes`, where the runtime leaves them (`Config::hogs`).
 pub fn start_reader(sched: &Arc<Sched>, notes: Arc<Notes>, calls: Calls) -> io::Result<Reader> {
     let name = format!("{}-hogs", sched.config().thread_name);
     let weak = Arc::downgrade(sched);

@@ -1,7 +1,7 @@
 //! The forms of all types of a dump in JSON.
 //!
-//! A form names each field of its type: those that are written, in their order, and after `;` those that are
-//! not. So a new field that has no form does not compile.
+//! A form names each field of its type: the written ones in their order, and after `;` the others. So a new
+//! field that has no form does not compile.
 
 use std::fmt::Debug;
 use std::panic::Location;
