@@ -1,20 +1,20 @@
 //! Counters and gauges of the scheduler, and green threads that kept their P too long.
 
-mod by_place;
 pub(crate) mod hogs;
 mod notes;
+mod places;
 mod prometheus;
 
 use std::sync::Arc;
 
-pub use by_place::AtPlace;
-#[doc(hidden)]
-pub use by_place::by_place;
 #[doc(hidden)]
 pub use hogs::{Calls, Reader, hogs_of, start_reader};
 pub use hogs::{Hog, HogPlace, LateWake};
 #[doc(hidden)]
 pub use notes::Notes;
+pub use places::AtPlace;
+#[doc(hidden)]
+pub use places::by_place;
 pub use prometheus::prometheus;
 use sched::Sched;
 #[doc(inline)]

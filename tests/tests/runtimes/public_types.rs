@@ -151,6 +151,7 @@ fn in_context_and_metrics() {
         runtime::metrics::Hog: "SYUR";
         runtime::metrics::HogPlace: "SYUR";
         runtime::metrics::LateWake: "SYUR";
+        runtime::metrics::AtPlace: "SYUR";
     }
 }
 
