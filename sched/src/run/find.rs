@@ -13,6 +13,7 @@ use crate::g::list::GList;
 use crate::m::{MRef, OwnM};
 use crate::p::Held;
 use crate::p::event::By;
+use crate::run::lone_watch::{self, Found, LoneWatch};
 use crate::run::sched::Sched;
 
 /// What an M does after its sleep.
@@ -131,12 +132,15 @@ impl Sched {
             return None;
         }
         m.own().spinning.set(true);
+        let takes_lone = m.own().takes_lone.take();
+        m.own().left_lone.set(false);
         let start = clock::now();
         let enough = if m.own().network_is_quick.get() { SPIN_NET_NS } else { SPIN_NS };
         loop {
             let now = clock::now();
             let last = now - start >= enough;
-            if let Some(g) = self.steal_round(held, ps, last.then_some(now)).or_else(|| m.home.pop()) {
+            let g = self.steal_round(m, held, ps, last.then_some(now), takes_lone);
+            if let Some(g) = g.or_else(|| m.home.pop()) {
                 return Some(g);
             }
             if last || self.is_exiting() {
@@ -161,12 +165,22 @@ impl Sched {
         self.polled_g(m, held)
     }
 
-    fn steal_round(&self, held: Held<'_>, ps: usize, last_at: Option<u64>) -> Option<GRef> {
+    fn steal_round(
+        &self,
+        m: OwnM<'_>,
+        held: Held<'_>,
+        ps: usize,
+        last_at: Option<u64>,
+        takes_lone: bool,
+    ) -> Option<GRef> {
         let first = held.own().random_below(ps);
         for victim in (0..ps).map(|i| (first + i) % ps).filter(|&i| i != held.index) {
             let victim = self.p(victim);
             let before = held.queue.len();
-            if let Some(g) = victim.queue.steal(&held.queue, last_at.is_some()) {
+            if !takes_lone && self.leaves_lone_g(m, victim) {
+                continue;
+            }
+            if let Some(g) = victim.queue.steal(&held.queue, takes_lone || last_at.is_some()) {
                 held.counters.steals.one();
                 // Thieves may have taken some of these again.
                 held.counters.stolen.add(1 + held.queue.len().saturating_sub(before) as u64);
@@ -202,9 +216,17 @@ impl Sched {
         }
     }
 
-    /// Returns `true` if a G lies in a run queue of a P or in the global queue. *Runs on: any thread; after
-    /// `Idle::look_again` it misses nothing.*
+    /// Returns `true` if a G lies in a run queue of a P or in the global queue; while an M watches over lone
+    /// Gs, these do not count. *Runs on: any thread; after `Idle::look_again` it misses nothing.*
     pub(crate) fn any_work(&self) -> bool {
+        match self.idle.is_watched() {
+            true => !self.global.is_empty() || self.ps().any(|p| p.queue.len() > 1),
+            false => self.any_g_waits(),
+        }
+    }
+
+    /// As `any_work`, with the lone Gs.
+    pub(crate) fn any_g_waits(&self) -> bool {
         !self.global.is_empty() || self.ps().any(|p| !p.queue.is_empty())
     }
 
@@ -219,15 +241,19 @@ impl Sched {
     }
 
     fn rest_without_p(&self, m: OwnM<'_>) -> Then {
+        let watch = self.begin_watch(m);
         if self.idle.withdraw(m.own().spinning.replace(false), || self.any_work()) {
-            if self.take_idle_p(m).is_some() {
-                self.idle.count_spinning();
-                m.own().spinning.set(true);
+            self.take_p_to_look(m);
+            if watch.is_some() {
+                self.end_watch(m);
             }
             return Then::Look;
         }
         match self.turn_to_block() {
             Some(turn) => {
+                if watch.is_some() {
+                    self.end_watch(m);
+                }
                 self.block_in_netpoll(m, turn);
                 Then::Look
             }
@@ -235,8 +261,16 @@ impl Sched {
                 // Another M waits for the timers, or is about to. It must be back in time for the timers seen
                 // here.
                 self.netpoll.wake_by(self.heaps.time_sleep_until().min(self.look_for_deadlock_at()));
-                self.park_m(m)
+                self.park_m(m, watch)
             }
+        }
+    }
+
+    /// Takes an idle P if there is one, and promises to look for work. *Runs on: `m`, without a P.*
+    fn take_p_to_look(&self, m: OwnM<'_>) {
+        if self.take_idle_p(m).is_some() {
+            self.idle.count_spinning();
+            m.own().spinning.set(true);
         }
     }
 
@@ -346,7 +380,7 @@ impl Sched {
         match taken {
             Some(wish) => self.fulfil(m, wish),
             None if exiting => Then::End,
-            None => self.sleep_until_handed(m),
+            None => self.sleep_until_handed(m, None),
         }
     }
 
@@ -390,22 +424,23 @@ impl Sched {
 
     /// Parks the M until it is handed a P or has a bound G to run. *Runs on: `m`, without a P, after it has
     /// looked for work.*
-    fn park_m(&self, m: OwnM<'_>) -> Then {
+    fn park_m(&self, m: OwnM<'_>, watch: Option<LoneWatch>) -> Then {
         let ((), exiting) = self.closing.then_check_exit(|| self.idle.park(MRef::new(m.shared())));
-        if exiting { Then::End } else { self.sleep_until_handed(m) }
+        if exiting { Then::End } else { self.sleep_until_handed(m, watch) }
     }
 
     /// Sleeps until another thread leaves a wish, or a G is put into the M's own queue. *Runs on: `m`, in the
     /// list of parked Ms, where `Closing::exit` finds it.*
-    fn sleep_until_handed(&self, m: OwnM<'_>) -> Then {
+    fn sleep_until_handed(&self, m: OwnM<'_>, mut watch: Option<LoneWatch>) -> Then {
         debug_assert!(!m.own().spinning.get());
         self.on_m_sleeps(m, SleepKind::Parked);
         let mut sleeps = m.sleep.rest.begin(SleepKind::Parked, || !m.home.is_empty());
         let then = loop {
             if sleeps {
-                self.sleep_on_note(m, None);
+                self.sleep_on_note(m, watch.as_ref().map(|_| lone_watch::LOOK));
             }
             match m.sleep.wish.take() {
+                Wish::Nothing if self.goes_on_watching(m, &mut watch) => sleeps = true,
                 // The M is still in the list: a G in its own queue woke it.
                 Wish::Nothing if self.is_exiting() || self.idle.leave(&MRef::new(m.shared())) => {
                     break Then::Look;
@@ -418,7 +453,34 @@ impl Sched {
         };
         m.sleep.rest.over();
         self.on_m_woken(m);
+        if watch.is_some() {
+            if m.own().takes_lone.get() {
+                self.take_p_to_look(m);
+            }
+            self.end_watch(m);
+        }
         then
+    }
+
+    /// Looks for lone Gs if `m` watches over them. Returns `true` if it is to sleep on. *Runs on: as
+    /// `sleep_until_handed`.*
+    fn goes_on_watching(&self, m: OwnM<'_>, watch: &mut Option<LoneWatch>) -> bool {
+        let Some(watches) = watch else { return false };
+        if self.is_exiting() || !m.home.is_empty() {
+            return false;
+        }
+        match self.look_at_lone_gs(watches) {
+            Found::Nothing => true,
+            Found::Quiet => {
+                *watch = None;
+                self.end_watch(m);
+                true
+            }
+            Found::Late => {
+                m.own().takes_lone.set(true);
+                false
+            }
+        }
     }
 
     /// Does what the wish asks for. *Runs on: `m`, without a P.*

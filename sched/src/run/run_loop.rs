@@ -67,7 +67,7 @@ impl Sched {
     #[inline]
     pub(crate) fn publish_handed(&self, held: Held<'_>) {
         if held.queue.publish_handed() {
-            self.wake_idle_p();
+            self.wake_for_one(held);
         }
     }
 

@@ -82,7 +82,7 @@ pub struct DeadlockMember {
     pub stack: Vec<Frame>,
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "dump-json"))]
 impl Deadlock {
     /// Returns a deadlock with all that one can have.
     pub(super) fn example() -> Deadlock {
