@@ -1,5 +1,5 @@
-//! `simulated`: how a simulated scheduler runs. A [`Simulation`](super::simulation::Simulation) chooses which
-//! G runs next and whether the running G goes on, and says what time it is. (Feature `sim`.)
+//! `simulated`: how a simulated scheduler runs. A [`Simulation`](crate::choices::simulation::Simulation)
+//! chooses which G runs next and whether the running G goes on, and says what time it is. (Feature `sim`.)
 //!
 //! A simulated scheduler has one P and no sysmon, and every G that must keep its OS thread waits at home. So
 //! all its Gs run on one M, and the order in which they run depends on the choices alone:
