@@ -54,6 +54,7 @@ mod case;
 mod closing;
 mod error;
 mod model;
+mod permit;
 mod promise;
 mod receiver;
 mod rendezvous;
@@ -72,6 +73,7 @@ pub use error::{
     ReadyTimeoutError, RecvError, RecvTimeoutError, SelectTimeoutError, SendError, SendTimeoutError,
     TryReadyError, TryRecvError, TrySelectError, TrySendError,
 };
+pub use permit::Permit;
 pub use receiver::{IntoIter, Iter, Receiver, TryIter};
 #[cfg(feature = "sim")]
 #[allow(unused_imports, reason = "not used where simulations do not work")]

@@ -22,8 +22,8 @@
 //! - An end reads the count of the other end only when the value last seen says full or empty. So a busy pair
 //!   of ends reads each other's cache line once for many messages.
 //!
-//! A select that chose to send has its room counted in `reserved` until it sends. The lock order is tail,
-//! then head.
+//! A select that chose to send has its room counted in `reserved` until it sends, and so has a `Permit`. The
+//! lock order is tail, then head.
 //!
 //! In a channel that was made in a simulation both ends are `unusual` for ever, and an operation begins with
 //! a point of choice. So the usual operation pays nothing for simulations: it tests the flag for other
@@ -41,6 +41,7 @@ mod cases;
 mod futures;
 #[cfg(all(test, loom))]
 mod models;
+mod reserving;
 
 pub(super) use cases::BegunSend;
 

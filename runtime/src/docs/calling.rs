@@ -38,7 +38,7 @@
 //! | --- | --- |
 //! | [`sleep`](crate::sleep), [`time::timeout`](crate::time::timeout), timers and tickers | [`sleep_async`](crate::time::sleep_async), [`timeout_async`](crate::time::timeout_async), [`Timer::fired_async`](crate::time::Timer::fired_async), [`Ticker::tick_async`](crate::time::Ticker::tick_async) |
 //! | [`JoinHandle::join`](crate::JoinHandle::join), [`JoinSet::join_next`](crate::thread::JoinSet::join_next) | the handle itself is a future; [`join_next_async`](crate::thread::JoinSet::join_next_async) |
-//! | [`channel`](crate::channel), [`signal`](crate::signal) | [`send_async`](crate::channel::Sender::send_async), [`recv_async`](crate::channel::Receiver::recv_async) |
+//! | [`channel`](crate::channel), [`signal`](crate::signal) | [`send_async`](crate::channel::Sender::send_async), [`reserve_async`](crate::channel::Sender::reserve_async), [`recv_async`](crate::channel::Receiver::recv_async) |
 //! | [`oneshot`](crate::sync::oneshot), [`watch`](crate::sync::watch), [`broadcast`](crate::sync::broadcast), [`OnceCell`](crate::sync::OnceCell) | the methods of the same name with `_async` |
 //! | [`Semaphore`](crate::sync::Semaphore), [`Notify`](crate::sync::Notify), [`WaitGroup`](crate::sync::WaitGroup) | [`acquire_async`](crate::sync::Semaphore::acquire_async), [`notified_async`](crate::sync::Notify::notified_async), [`wait_async`](crate::sync::WaitGroup::wait_async) |
 //! | [`Mutex`](crate::sync::Mutex), [`FairMutex`](crate::sync::FairMutex), [`RwLock`](crate::sync::RwLock) | `lock_async`, `read_async`, `write_async` of the traits [`LockAsync`](crate::sync::LockAsync) and [`RwLockAsync`](crate::sync::RwLockAsync). The guard may be kept across an `.await` |

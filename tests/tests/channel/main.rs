@@ -9,6 +9,7 @@ mod futures;
 mod go;
 mod locals;
 mod misuse;
+mod permits;
 mod ready;
 mod select;
 mod select_futures;

@@ -115,6 +115,7 @@ fn in_channel_and_time() {
         Iter<'static, u8>: "SYUR";
         TryIter<'static, u8>: "SYUR";
         IntoIter<u8>: "SYUR";
+        Permit<'static, u8>: "SYUR";
         Select<'static>: "SY";
         SelectedOperation<'static>: "";
         SendError<u8>: "SYUR";

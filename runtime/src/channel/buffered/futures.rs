@@ -66,7 +66,7 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
 }
 
 /// For a sending future that is dropped after it was woken for room: wakes the next sender.
-struct WakeSender;
+pub(super) struct WakeSender;
 
 impl<T, B: Buffer<T>> PassOn<Head<T, B>, WaiterKind> for WakeSender {
     fn regrant(&mut self, head: HeadGuard<'_, T, B>, _kind: WaiterKind) {
