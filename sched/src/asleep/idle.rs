@@ -378,8 +378,8 @@ impl<M: PartialEq + Copy> Idle<M> {
         }
     }
 
-    /// As `wake_for_work`, for one G in the queue of a P: `wake` is not called either if `is_lone` says that no
-    /// other G waits there, and an M watches over lone Gs. *Runs on: as `wake_for_work`.*
+    /// As `wake_for_work`, for one G in the queue of a P. `wake` is not called either if `is_lone` says that
+    /// no other G waits there, and an M watches over lone Gs. *Runs on: as `wake_for_work`.*
     #[inline]
     pub(crate) fn wake_for_one(
         &self,

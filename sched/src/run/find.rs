@@ -11,8 +11,8 @@ use crate::asleep::wish::Wish;
 use crate::g::GRef;
 use crate::g::list::GList;
 use crate::m::{MRef, OwnM};
-use crate::p::Held;
 use crate::p::event::By;
+use crate::p::{Held, P};
 use crate::run::lone_watch::{self, Found, LoneWatch};
 use crate::run::sched::Sched;
 
@@ -460,6 +460,43 @@ impl Sched {
             self.end_watch(m);
         }
         then
+    }
+
+    /// Begins a watch if this M has left a lone G in its search, and no other M watches. *Runs on: `m`, which
+    /// has promised to look for work.*
+    pub(crate) fn begin_watch(&self, m: OwnM<'_>) -> Option<LoneWatch> {
+        // Windows ends a sleep with a tick of its clock, each 1 to 16 ms.
+        let begins = m.own().left_lone.replace(false) && !cfg!(windows) && self.idle.begin_watch();
+        begins.then(LoneWatch::new)
+    }
+
+    /// Looks at the queues of all Ps. *Runs on: the M that watches.*
+    pub(crate) fn look_at_lone_gs(&self, watch: &mut LoneWatch) -> Found {
+        watch.note(self.ps().map(|p| (p.queue.len() > 0, p.rounds())))
+    }
+
+    /// Ends the watch of `m`. Wakes an M if there is work for which none was woken, and `m` has not promised
+    /// to look. *Runs on: `m`.*
+    pub(crate) fn end_watch(&self, m: OwnM<'_>) {
+        if self.idle.end_watch(|| self.any_g_waits()) && !m.own().spinning.get() {
+            self.wake_idle_p();
+        }
+    }
+
+    /// Returns `true` if a lone G waits at `victim`, and that P makes rounds: it will soon come to the G.
+    /// *Runs on: `m`, which looks for work.*
+    pub(crate) fn leaves_lone_g(&self, m: OwnM<'_>, victim: &P) -> bool {
+        let rounds = victim.rounds();
+        if victim.queue.len() != 1 {
+            return false;
+        }
+        // About a microsecond.
+        (0..32).for_each(|_| std::hint::spin_loop());
+        let leaves = victim.rounds() != rounds;
+        if leaves {
+            m.own().left_lone.set(true);
+        }
+        leaves
     }
 
     /// Looks for lone Gs if `m` watches over them. Returns `true` if it is to sleep on. *Runs on: as

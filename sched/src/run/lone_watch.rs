@@ -1,9 +1,9 @@
 //! The watch over lone Gs, by an M that sleeps: wakers then wake no M for a G that waits alone at its P.
 //!
 //! Two Gs that wake each other in turn, or a G that spawns another and waits for it, need one P. Each makes
-//! the other runnable, and parks at once. If each of them woke an M for the other, that M would come too late:
-//! the P has taken the G meanwhile. Or the M takes the G away from the P that was about to run it, and both
-//! have the cost of two processors for the speed of one. So an M that finds a lone G at a P in quick use
+//! the other runnable, and parks at once. If each of them woke an M for the other, that M would come too
+//! late: the P has taken the G by then. Or the M takes the G away from the P that was about to run it, and
+//! both have the cost of two processors for the speed of one. So an M that finds a lone G at a P in quick use
 //! leaves the G, and watches in its sleep: it looks at the queues of all Ps each [`LOOK`]. If a G has to wait
 //! for too long, the M takes a P and takes the G.
 //!
@@ -11,8 +11,9 @@
 //!   the maker of a G at its own P (ready, spawn)   the M
 //!   put the G into the queue of its P              begin_watch, before it withdraws its promise to look
 //!   full fence                                     sleep for LOOK; look at the queues; again
-//!   wake_for_one: the G is not lone,               end_watch     the watch ends, full fence, and then
-//!     or no M spins or watches? wake one                         look at every queue once more
+//!   wake_for_one: no M spins, and                  end_watch     the watch ends, full fence, and then
+//!     no M watches, or the G is not lone?                        look at every queue once more
+//!     wake one
 //! ```
 //!
 //! The watch covers a G as long as it is the only one in its queue. All other Gs wake an M as always.
@@ -22,10 +23,6 @@
 //! use.
 
 use std::time::Duration;
-
-use crate::m::OwnM;
-use crate::p::P;
-use crate::run::sched::Sched;
 
 /// The time between two looks. Linux adds 50 us, unless the thread was given another slack.
 pub(crate) const LOOK: Duration = Duration::from_micros(20);
@@ -73,12 +70,12 @@ impl Seen {
 }
 
 impl LoneWatch {
-    fn new() -> LoneWatch {
+    pub(crate) fn new() -> LoneWatch {
         LoneWatch { seen: Vec::new(), quiet: 0 }
     }
 
     /// Notes a look at each P, in order: whether a G waits there, and the rounds of the P.
-    fn note(&mut self, looks: impl Iterator<Item = (bool, u32)>) -> Found {
+    pub(crate) fn note(&mut self, looks: impl Iterator<Item = (bool, u32)>) -> Found {
         let (mut late, mut any) = (false, false);
         for (at, (waits, rounds)) in looks.enumerate() {
             if at == self.seen.len() {
@@ -93,45 +90,6 @@ impl LoneWatch {
             () if self.quiet == QUIET => Found::Quiet,
             () => Found::Nothing,
         }
-    }
-}
-
-impl Sched {
-    /// Begins a watch if this M has left a lone G in its search, and no other M watches. *Runs on: `m`, which
-    /// has promised to look for work.*
-    pub(crate) fn begin_watch(&self, m: OwnM<'_>) -> Option<LoneWatch> {
-        // Windows ends a sleep with a tick of its clock, each 1 to 16 ms.
-        let begins = m.own().left_lone.replace(false) && !cfg!(windows) && self.idle.begin_watch();
-        begins.then(LoneWatch::new)
-    }
-
-    /// Looks at the queues of all Ps. *Runs on: the M that watches.*
-    pub(crate) fn look_at_lone_gs(&self, watch: &mut LoneWatch) -> Found {
-        watch.note(self.ps().map(|p| (p.queue.len() > 0, p.rounds())))
-    }
-
-    /// Ends the watch of `m`. Wakes an M if there is work for which none was woken, and `m` has not promised
-    /// to look. *Runs on: `m`.*
-    pub(crate) fn end_watch(&self, m: OwnM<'_>) {
-        if self.idle.end_watch(|| self.any_g_waits()) && !m.own().spinning.get() {
-            self.wake_idle_p();
-        }
-    }
-
-    /// Returns `true` if a lone G waits at `victim`, and that P makes rounds: it will soon come to the G.
-    /// *Runs on: `m`, which looks for work.*
-    pub(crate) fn leaves_lone_g(&self, m: OwnM<'_>, victim: &P) -> bool {
-        let rounds = victim.rounds();
-        if victim.queue.len() != 1 {
-            return false;
-        }
-        // About a microsecond.
-        (0..32).for_each(|_| std::hint::spin_loop());
-        let leaves = victim.rounds() != rounds;
-        if leaves {
-            m.own().left_lone.set(true);
-        }
-        leaves
     }
 }
 

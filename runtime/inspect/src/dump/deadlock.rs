@@ -82,9 +82,10 @@ pub struct DeadlockMember {
     pub stack: Vec<Frame>,
 }
 
-#[cfg(all(test, feature = "dump-json"))]
+#[cfg(test)]
 impl Deadlock {
     /// Returns a deadlock with all that one can have.
+    #[allow(dead_code, reason = "the test of JSON, which is a feature, is the only user")]
     pub(super) fn example() -> Deadlock {
         let member = DeadlockMember {
             id: 1,
