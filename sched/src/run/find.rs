@@ -472,7 +472,7 @@ impl Sched {
 
     /// Looks at the queues of all Ps. *Runs on: the M that watches.*
     pub(crate) fn look_at_lone_gs(&self, watch: &mut LoneWatch) -> Found {
-        watch.note(self.ps().map(|p| (p.queue.len() > 0, p.rounds())))
+        watch.note(self.ps().map(|p| (!p.queue.is_empty(), p.rounds())))
     }
 
     /// Ends the watch of `m`. Wakes an M if there is work for which none was woken, and `m` has not promised
