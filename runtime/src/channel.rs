@@ -54,6 +54,7 @@ mod case;
 mod closing;
 mod error;
 mod model;
+mod owned_permit;
 mod permit;
 mod promise;
 mod receiver;
@@ -64,6 +65,7 @@ mod shared;
 mod slot;
 mod timed;
 mod waiters;
+mod weak_sender;
 
 use std::time::{Duration, Instant};
 
@@ -73,6 +75,7 @@ pub use error::{
     ReadyTimeoutError, RecvError, RecvTimeoutError, SelectTimeoutError, SendError, SendTimeoutError,
     TryReadyError, TryRecvError, TrySelectError, TrySendError,
 };
+pub use owned_permit::OwnedPermit;
 pub use permit::Permit;
 pub use receiver::{IntoIter, Iter, Receiver, TryIter};
 #[cfg(feature = "sim")]
@@ -80,6 +83,7 @@ pub use receiver::{IntoIter, Iter, Receiver, TryIter};
 pub(crate) use select::set_seed;
 pub use select::{Select, SelectedOperation};
 pub use sender::Sender;
+pub use weak_sender::WeakSender;
 
 /// For the macros only.
 #[doc(hidden)]

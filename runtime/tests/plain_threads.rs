@@ -360,6 +360,49 @@ fn what_was_not_received_is_dropped() {
     }
 }
 
+/// The last sender, the receiver and the weak senders end at one time; one of them frees the channel.
+#[test]
+fn a_channel_is_freed_by_its_last_handle() {
+    for round in 0..ROUNDS {
+        let (sender, receiver) = if round % 2 == 0 { channel::bounded(4) } else { channel::unbounded() };
+        let weak = sender.downgrade();
+        let sent = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                let (weak, sent) = (weak.clone(), &sent);
+                scope.spawn(move || {
+                    if let Some(sender) = weak.upgrade() {
+                        sender.send(Box::new(round)).expect("the receiver waits for the end of all senders");
+                        sent.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+            drop(weak);
+            scope.spawn(move || drop(sender));
+            let received = receiver.iter().inspect(|message| assert_eq!(**message, round)).count();
+            drop(receiver);
+            // Each sender has counted before it was dropped.
+            assert_eq!(received, sent.load(Ordering::Relaxed));
+        });
+    }
+}
+
+/// Room that is reserved is used by its permit, or goes to another sender.
+#[test]
+fn each_permit_has_room() {
+    let (sender, receiver) = channel::bounded(1);
+    on_threads(THREADS + 1, |number| match number {
+        0 => {
+            let received =
+                receiver.iter().take(2 * ROUNDS).map(|message: Box<usize>| *message).sum::<usize>();
+            assert_eq!(received, 3 * ROUNDS);
+        }
+        1 => (0..ROUNDS).for_each(|_| sender.reserve().unwrap().send(Box::new(1))),
+        2 => (0..ROUNDS).for_each(|_| drop(sender.clone().reserve_owned().unwrap().send(Box::new(2)))),
+        _ => (0..ROUNDS).for_each(|_| drop(sender.reserve().unwrap())),
+    });
+}
+
 #[test]
 fn threads_meet_through_mpsc() {
     let (sender, receiver) = runtime::sync::mpsc::sync_channel(1);

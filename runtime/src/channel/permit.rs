@@ -127,7 +127,17 @@ impl<T> Sender<T> {
     }
 }
 
-impl<T> Permit<'_, T> {
+impl<'a, T> Permit<'a, T> {
+    /// Returns the permit for room that an `OwnedPermit` has reserved, and gives up.
+    pub(super) fn of(sender: &'a Sender<T>) -> Self {
+        Permit { sender }
+    }
+
+    /// Leaves the room reserved, for an `OwnedPermit`.
+    pub(super) fn keep_room(self) {
+        std::mem::forget(self);
+    }
+
     /// Sends `msg` into the reserved room. Never waits. The message is dropped if all receivers are gone.
     ///
     /// ```

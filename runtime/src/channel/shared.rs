@@ -1,7 +1,7 @@
-//! Counted handles of a channel: the last handle of a side disconnects the channel, and the last of all frees
-//! it.
+//! Counted handles of a channel: the last handle of a side disconnects the channel. The second side that is
+//! gone, or the last weak handle, frees it.
 //!
-//! A handle is one word.
+//! A handle is one word. Weak handles belong to no side. They keep the memory of the channel alone.
 
 #![allow(unsafe_code)]
 
@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::process::abort;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sched::{Awaited, On};
 
@@ -62,9 +62,42 @@ pub(super) fn look<C: Disconnect>(channel: &C) -> Option<Awaited> {
 }
 
 pub(super) struct Counted<C> {
-    /// One side is gone and uses the channel no more. The other side frees it.
-    half_gone: AtomicBool,
+    /// What keeps the memory: 1 for the sending side and 1 for the receiving side, until they use the channel no
+    /// more, and `WEAK` for each weak handle. The one that brings it to 0 frees the channel.
+    keepers: AtomicUsize,
     channel: C,
+}
+
+/// A weak handle, in `keepers`.
+const WEAK: usize = 4;
+
+impl<C> Counted<C> {
+    fn weak_count(&self) -> usize {
+        // Relaxed: the answer may be out of date on return.
+        self.keepers.load(Ordering::Relaxed) / WEAK
+    }
+
+    /// Counts another weak handle. The caller has a handle, so the channel lasts meanwhile.
+    fn keep_weakly(&self) {
+        // Relaxed: as in `Handle::clone`.
+        if self.keepers.fetch_add(WEAK, Ordering::Relaxed) > isize::MAX as usize {
+            abort();
+        }
+    }
+
+    /// Ends what a side or a weak handle counts for in `keepers`, and frees the channel after the last one.
+    ///
+    /// # Safety
+    /// `new` made `counted`, and the caller, which counts for `part`, does not use it again.
+    unsafe fn give_up(counted: NonNull<Counted<C>>, part: usize) {
+        // Release: what the caller did happens before the channel is freed. Acquire: the one that frees it sees
+        // that. Partner: this operation of the others.
+        // SAFETY: the caller still counts, so the channel is not freed.
+        if unsafe { counted.as_ref() }.keepers.fetch_sub(part, Ordering::AcqRel) == part {
+            // SAFETY: nothing counts any more, so there is no handle. `new` made the pointer from a box.
+            drop(unsafe { Box::from_raw(counted.as_ptr()) });
+        }
+    }
 }
 
 /// The side of a handle: the type decides which count is used.
@@ -112,7 +145,7 @@ unsafe impl<C: Disconnect + Send + Sync, S: Side> Sync for Handle<C, S> {}
 
 /// Returns the first handle of each side.
 pub(super) fn new<C: Disconnect>(channel: C) -> (Handle<C, Sending>, Handle<C, Receiving>) {
-    let counted = Box::new(Counted { half_gone: AtomicBool::new(false), channel });
+    let counted = Box::new(Counted { keepers: AtomicUsize::new(2), channel });
     let mut counted = NonNull::from(Box::leak(counted));
     // SAFETY: the box was just made, and no handle of it exists yet.
     let on = On::new(unsafe { &counted.as_ref().channel }, look::<C>);
@@ -126,6 +159,23 @@ impl<C: Disconnect, S: Side> Handle<C, S> {
     fn counted(&self) -> &Counted<C> {
         // SAFETY: the channel is freed when no handle is left (`Drop`), and `self` is a handle.
         unsafe { self.counted.as_ref() }
+    }
+
+    /// Returns how many handles of this side there are.
+    pub(super) fn count(&self) -> usize {
+        // Relaxed: the answer may be out of date on return.
+        S::count(self.ends()).load(Ordering::Relaxed)
+    }
+
+    /// Returns how many weak handles there are.
+    pub(super) fn weak_count(&self) -> usize {
+        self.counted().weak_count()
+    }
+
+    /// Returns a weak handle.
+    pub(super) fn downgrade(&self) -> Weak<C> {
+        self.counted().keep_weakly();
+        Weak { counted: self.counted, _channel: PhantomData }
     }
 
     /// Returns `true` if both handles are of the same channel.
@@ -167,12 +217,63 @@ impl<C: Disconnect, S: Side> Drop for Handle<C, S> {
             return;
         }
         S::gone(&counted.channel);
-        // Release: what this side did happens before the other side frees the channel. Acquire: the side that
-        // frees it sees that. Partner: this swap on the other side.
-        if counted.half_gone.swap(true, Ordering::AcqRel) {
-            // SAFETY: no handle is left on this side, and `half_gone` says that none is left on the other.
-            // `new` made the pointer from a box.
-            drop(unsafe { Box::from_raw(self.counted.as_ptr()) });
+        // SAFETY: no handle is left on this side, for which this call counts.
+        unsafe { Counted::give_up(self.counted, 1) };
+    }
+}
+
+/// A counted handle of no side: it keeps the memory of the channel.
+pub(super) struct Weak<C: Disconnect> {
+    counted: NonNull<Counted<C>>,
+    _channel: PhantomData<Box<Counted<C>>>,
+}
+
+// SAFETY: as of `Handle`: it gives counts, and handles of `C: Send + Sync`, and may free the channel.
+unsafe impl<C: Disconnect + Send + Sync> Send for Weak<C> {}
+// SAFETY: as above.
+unsafe impl<C: Disconnect + Send + Sync> Sync for Weak<C> {}
+
+impl<C: Disconnect> Weak<C> {
+    fn counted(&self) -> &Counted<C> {
+        // SAFETY: the channel is freed when nothing counts in `keepers`, and `self` does.
+        unsafe { self.counted.as_ref() }
+    }
+
+    /// Returns how many handles of side `S` there are.
+    pub(super) fn count<S: Side>(&self) -> usize {
+        // Relaxed: the answer may be out of date on return.
+        S::count(self.counted().channel.ends()).load(Ordering::Relaxed)
+    }
+
+    /// Returns how many weak handles there are.
+    pub(super) fn weak_count(&self) -> usize {
+        self.counted().weak_count()
+    }
+
+    /// Returns a handle of side `S`, if that side has one.
+    pub(super) fn upgrade<S: Side>(&self) -> Option<Handle<C, S>> {
+        let count = S::count(self.counted().channel.ends());
+        let add = |n: usize| if n == 0 { None } else { n.checked_add(1) };
+        // Relaxed: the new handle finds the channel by this weak handle, whose maker had a handle. As in
+        // `Handle::clone`, a side that has a handle cannot end before this one is dropped.
+        let before = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
+        if before > isize::MAX as usize {
+            abort();
         }
+        Some(Handle { counted: self.counted, _side: PhantomData })
+    }
+}
+
+impl<C: Disconnect> Clone for Weak<C> {
+    fn clone(&self) -> Self {
+        self.counted().keep_weakly();
+        Weak { counted: self.counted, _channel: PhantomData }
+    }
+}
+
+impl<C: Disconnect> Drop for Weak<C> {
+    fn drop(&mut self) {
+        // SAFETY: `self` counts for this, and is not used again.
+        unsafe { Counted::give_up(self.counted, WEAK) };
     }
 }

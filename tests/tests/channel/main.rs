@@ -21,3 +21,4 @@ mod streams;
 mod stress;
 mod timed;
 mod waiting;
+mod weak;

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use runtime::channel::{SendError, TryRecvError, TrySendError, bounded};
+use runtime::channel::{OwnedPermit, SendError, Sender, TryRecvError, TrySendError, bounded};
 use runtime::{block_on, scope, sleep, spawn};
 use tests::channels::{A_WHILE, BUFFERED, start};
 use tests::crowd::in_each;
@@ -156,4 +156,65 @@ fn messages_in_room_and_in_flight_never_exceed_the_bound() {
 fn a_channel_without_room_refuses_to_reserve() {
     let (s, _r) = bounded::<u8>(0);
     assert!(catch_unwind(AssertUnwindSafe(|| s.try_reserve().map(drop))).is_err());
+}
+
+/// Reserves room of `s` in one of three ways.
+fn reserve_owned<T: Send + 'static>(s: &Sender<T>, way: usize) -> OwnedPermit<T> {
+    match way {
+        0 => s.clone().reserve_owned().unwrap(),
+        1 => s.clone().try_reserve_owned().unwrap(),
+        _ => block_on(s.clone().reserve_owned_async()).unwrap(),
+    }
+}
+
+#[test]
+fn an_owned_permit_keeps_its_room_and_its_sender() {
+    in_each(|| {
+        for way in 0..3 {
+            let (s, r) = bounded(1);
+            let permit = reserve_owned(&s, way);
+            assert_eq!(s.strong_count(), 2, "the permit has a sender");
+            assert_eq!(s.try_send(1), Err(TrySendError::Full(1)));
+            let back = s.clone().try_reserve_owned().unwrap_err();
+            assert!(matches!(&back, TrySendError::Full(sender) if sender.same_channel(&s)));
+            drop(back);
+            let sent = spawn(move || permit.send(2)).join().unwrap();
+            assert!(sent.same_channel(&s));
+            assert_eq!((r.recv(), s.strong_count()), (Ok(2), 2));
+            drop((s, sent));
+            assert_eq!(r.try_recv(), Err(TryRecvError::Disconnected));
+        }
+    });
+}
+
+#[test]
+fn room_of_an_owned_permit_goes_to_the_next_sender() {
+    in_each(|| {
+        for (way, released) in [(0, true), (1, false), (2, true), (2, false)] {
+            let (s, r) = bounded(1);
+            let permit = reserve_owned(&s, way);
+            let other = s.clone();
+            let sends = spawn(move || other.send(1));
+            sleep(A_WHILE);
+            if released {
+                assert!(permit.release().same_channel(&s));
+            } else {
+                drop(permit);
+            }
+            assert_eq!((r.recv(), sends.join().unwrap()), (Ok(1), Ok(())));
+            assert_eq!(s.strong_count(), 1);
+        }
+    });
+}
+
+#[test]
+fn an_owned_permit_is_refused_without_receivers() {
+    let (s, r) = bounded::<u8>(1);
+    let permit = s.clone().reserve_owned().unwrap();
+    drop(r);
+    let back = s.clone().try_reserve_owned().unwrap_err();
+    assert!(matches!(back, TrySendError::Disconnected(_)));
+    assert_eq!(s.clone().reserve_owned().unwrap_err(), SendError(()));
+    // No receiver is left: the message is dropped.
+    permit.send(1);
 }

@@ -116,6 +116,8 @@ fn in_channel_and_time() {
         TryIter<'static, u8>: "SYUR";
         IntoIter<u8>: "SYUR";
         Permit<'static, u8>: "SYUR";
+        OwnedPermit<u8>: "SYUR";
+        WeakSender<u8>: "SYUR";
         Select<'static>: "SY";
         SelectedOperation<'static>: "";
         SendError<u8>: "SYUR";
