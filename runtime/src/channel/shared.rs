@@ -254,8 +254,8 @@ impl<C: Disconnect> Weak<C> {
     pub(super) fn upgrade<S: Side>(&self) -> Option<Handle<C, S>> {
         let count = S::count(self.counted().channel.ends());
         let add = |n: usize| if n == 0 { None } else { n.checked_add(1) };
-        // Relaxed: the new handle finds the channel by this weak handle, whose maker had a handle. As in
-        // `Handle::clone`, a side that has a handle cannot end before this one is dropped.
+        // Relaxed: the new handle finds the channel by this weak handle. As in `Handle::clone`, a side that has
+        // a handle cannot end before this one is dropped.
         let before = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
         if before > isize::MAX as usize {
             abort();
