@@ -62,8 +62,8 @@ pub(super) fn look<C: Disconnect>(channel: &C) -> Option<Awaited> {
 }
 
 pub(super) struct Counted<C> {
-    /// What keeps the memory: 1 for the sending side and 1 for the receiving side, until they use the channel no
-    /// more, and `WEAK` for each weak handle. The one that brings it to 0 frees the channel.
+    /// What keeps the memory: 1 for the sending side and 1 for the receiving side, until they use the channel
+    /// no more, and `WEAK` for each weak handle. The one that brings it to 0 frees the channel.
     keepers: AtomicUsize,
     channel: C,
 }
@@ -90,8 +90,8 @@ impl<C> Counted<C> {
     /// # Safety
     /// `new` made `counted`, and the caller, which counts for `part`, does not use it again.
     unsafe fn give_up(counted: NonNull<Counted<C>>, part: usize) {
-        // Release: what the caller did happens before the channel is freed. Acquire: the one that frees it sees
-        // that. Partner: this operation of the others.
+        // Release: what the caller did happens before the channel is freed. Acquire: the one that frees it
+        // sees that. Partner: this operation of the others.
         // SAFETY: the caller still counts, so the channel is not freed.
         if unsafe { counted.as_ref() }.keepers.fetch_sub(part, Ordering::AcqRel) == part {
             // SAFETY: nothing counts any more, so there is no handle. `new` made the pointer from a box.
@@ -254,8 +254,8 @@ impl<C: Disconnect> Weak<C> {
     pub(super) fn upgrade<S: Side>(&self) -> Option<Handle<C, S>> {
         let count = S::count(self.counted().channel.ends());
         let add = |n: usize| if n == 0 { None } else { n.checked_add(1) };
-        // Relaxed: the new handle finds the channel by this weak handle. As in `Handle::clone`, a side that has
-        // a handle cannot end before this one is dropped.
+        // Relaxed: the new handle finds the channel by this weak handle. As in `Handle::clone`, a side that
+        // has a handle cannot end before this one is dropped.
         let before = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
         if before > isize::MAX as usize {
             abort();
