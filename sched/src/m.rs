@@ -118,10 +118,6 @@ pub(crate) struct Own {
     pub(crate) is_coming_spare: Cell<bool>,
     /// True if the last wait for the network was so short that spinning would have been better.
     pub(crate) network_is_quick: Cell<bool>,
-    /// True if the M has left a lone G to its P in its search (`run/lone_watch.rs`).
-    pub(crate) left_lone: Cell<bool>,
-    /// True if the M has seen a lone G wait for too long: it leaves none in its next search.
-    pub(crate) takes_lone: Cell<bool>,
     /// True if the flight recorder was on when the M last began to run a G, as far as its P had noticed.
     pub(crate) records: Cell<bool>,
     /// Since when the M has had its P while other Ms waited for one; 0 if the M has not looked.
@@ -191,8 +187,6 @@ impl M {
                 spinning: Cell::new(false),
                 is_coming_spare: Cell::new(false),
                 network_is_quick: Cell::new(false),
-                left_lone: Cell::new(false),
-                takes_lone: Cell::new(false),
                 records: Cell::new(false),
                 since: Cell::new(0),
                 ready: RefCell::new(Vec::new()),

@@ -6,7 +6,6 @@ pub(crate) mod case_waker;
 pub(crate) mod contexts;
 pub(crate) mod find;
 pub(crate) mod kept;
-mod lone_watch;
 #[cfg(feature = "other-budget")]
 pub(crate) mod other_budget;
 pub(crate) mod reserved;

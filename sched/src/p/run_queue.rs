@@ -71,12 +71,6 @@ impl RunQueue {
         }
     }
 
-    /// Returns `true` if one G waits here, in the slot or in a queue. *Runs on: the holder of the P.*
-    pub(crate) fn has_one(&self) -> bool {
-        let next = usize::from(!self.next.load(Ordering::Relaxed).is_null());
-        next + self.woken.len() + self.fresh.len() == 1
-    }
-
     /// Makes `g` the next G to run. The caller is off to pop, so no thief need see `g`, and no M be woken for
     /// it. So nothing is published. Precondition: no other G was handed since the last pop.
     #[inline]

@@ -76,7 +76,7 @@ pub(crate) fn ready(g: GRef) {
             held.on_ready(g);
             held.queue.put_next(g);
             // The scheduler is read again, so that no register keeps it over the look.
-            m.sched().wake_for_one(held);
+            m.sched().wake_idle_p();
         }
         None => ready_globally(g, By::Caller),
     }
@@ -264,14 +264,6 @@ impl Sched {
     #[inline]
     pub(crate) fn wake_idle_p(&self) {
         self.idle.wake_for_work(|| self.sysmon.work_waits(), || self.wake_idle_p_slow());
-    }
-
-    /// As `wake_idle_p`, for one G in the queue of this P. If no other G waits there, an M may watch over it
-    /// instead (`run/lone_watch.rs`).
-    #[inline]
-    pub(crate) fn wake_for_one(&self, held: Held<'_>) {
-        let is_lone = || held.queue.has_one();
-        self.idle.wake_for_one(is_lone, || self.sysmon.work_waits(), || self.wake_idle_p_slow());
     }
 
     #[cold]
