@@ -31,7 +31,7 @@
 //! else a thread can wait for: the end of a thread, a connection, a permit, a future.
 //!
 //! When all handles of one side are gone, the channel is *disconnected*. Sends then fail at once; receives
-//! fail when the channel is empty.
+//! fail when the channel is empty. [`Receiver::close`] does the same while both sides have handles.
 //!
 //! A call that has to wait parks a green thread, blocks a plain OS thread, or returns `Pending` in a future
 //! (`send_async`, `recv_async`). All three kinds may wait at the same channel. Waiting allocates nothing.
@@ -53,6 +53,7 @@ mod buffered;
 mod case;
 mod closing;
 mod error;
+mod many;
 mod model;
 mod owned_permit;
 mod permit;

@@ -37,6 +37,7 @@
 #![allow(unsafe_code)]
 
 mod cases;
+mod closing;
 #[cfg(not(loom))]
 mod futures;
 #[cfg(all(test, loom))]
@@ -58,6 +59,7 @@ use super::error::{RecvError, RecvTimeoutError, SendError, SendTimeoutError, Try
 use super::model::{AtomicUsize, Ordering, broken};
 use super::shared::{Disconnect, Ends};
 use super::waiters::{Grant, WaiterKind, Wanted, hand_over, is_past, wake_all};
+use closing::ClosedBy;
 
 /// A channel with room; the protocol is in the head of this file.
 pub(super) struct Buffered<T, B: Buffer<T>> {
@@ -80,19 +82,25 @@ struct Tail<T, B: Buffer<T>> {
     cursor: B::Tail,
     /// The head's count as last seen.
     head_seen: usize,
-    /// The room that selects have been promised.
+    /// The room that selects and permits have been promised.
     reserved: usize,
-    /// Set when one side is gone.
+    /// No message is accepted any more, except those of reserved room.
     closed: bool,
+    /// All receivers are gone. Set together with `closed`, or later.
+    deserted: bool,
     /// The channel is closed or simulated.
     unusual: bool,
     receivers: Queue<Wanted<T>>,
+    /// Senders that wait for `closed`.
+    closings: Queue<()>,
 }
 
 struct Head<T, B: Buffer<T>> {
     cursor: B::Head,
     /// The tail's count as last seen.
     tail_seen: usize,
+    /// No message will be put any more. Set together with the tail's `closed`, or after the last reserved
+    /// room has ended.
     closed: bool,
     any_returned: bool,
     /// There were returned messages, or the channel is simulated.
@@ -126,6 +134,9 @@ enum Sent {
     ToBuffer,
 }
 
+/// The deadline of a wait has passed.
+struct TimedOut;
+
 /// Why a message was not accepted.
 enum Refused<'c, T, B: Buffer<T>> {
     Full(TailGuard<'c, T, B>, T),
@@ -140,8 +151,10 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
             head_seen: 0,
             reserved: 0,
             closed: false,
+            deserted: false,
             unusual: simulated,
             receivers: Queue::new(),
+            closings: Queue::new(),
         };
         let head = Head {
             cursor: B::Head::default(),
@@ -340,23 +353,36 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
             if is_past(deadline) {
                 return Err(SendTimeoutError::Timeout(message));
             }
-            let how = WaitOptions { first, ..WaitOptions::from(deadline) };
-            match queue::wait(
-                head,
-                senders,
-                // SAFETY: the channel lasts until this function returns, after the wait.
-                unsafe { Waiting::begin_on(sched::Why::Send, self.ends.on(), Cancel::Ends) },
-                how,
-                WaiterKind::default(),
-            ) {
-                Ok(_) => first = true,
-                Err(ended) if ended.outcome == Outcome::TimedOut => {
-                    return Err(SendTimeoutError::Timeout(message));
-                }
-                Err(ended) => {
-                    drop(ended);
-                    park::unwind_if_cancelled();
-                }
+            match self.wait_for_room(head, first, deadline) {
+                Ok(woken) => first = woken,
+                Err(TimedOut) => return Err(SendTimeoutError::Timeout(message)),
+            }
+        }
+    }
+
+    /// Waits as a sender, `first` in the queue or last. Returns `true` if the caller was woken for room, and
+    /// `false` if it has to look again. Unwinds a caller that is cancelled.
+    #[inline(always)]
+    fn wait_for_room(
+        &self,
+        head: HeadGuard<'_, T, B>,
+        first: bool,
+        deadline: Option<Instant>,
+    ) -> Result<bool, TimedOut> {
+        match queue::wait(
+            head,
+            senders,
+            // SAFETY: the channel lasts until this function returns, after the wait.
+            unsafe { Waiting::begin_on(sched::Why::Send, self.ends.on(), Cancel::Ends) },
+            WaitOptions { first, ..WaitOptions::from(deadline) },
+            WaiterKind::default(),
+        ) {
+            Ok(_) => Ok(true),
+            Err(ended) if ended.outcome == Outcome::TimedOut => Err(TimedOut),
+            Err(ended) => {
+                drop(ended);
+                park::unwind_if_cancelled();
+                Ok(first)
             }
         }
     }
@@ -378,7 +404,7 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
             self.point(&mut head);
         }
         let Some(message) = self.take(&mut head) else {
-            // Both ends are closed together, after the last message was put.
+            // The head is closed after the last message was put.
             let error = if head.closed { TryRecvError::Disconnected } else { TryRecvError::Empty };
             drop(head);
             // As in `try_send`.
@@ -477,17 +503,6 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
             }
         }
     }
-
-    fn close(&self) {
-        let mut wakes = Wakes::new();
-        let mut tail = self.tail.lock.lock();
-        let mut head = self.head.lock.lock();
-        (tail.closed, tail.unusual, head.closed) = (true, true, true);
-        wake_all(&mut tail.receivers, &mut wakes);
-        wake_all(&mut head.senders, &mut wakes);
-        drop(head);
-        drop(tail);
-    }
 }
 
 impl<T, B: Buffer<T>> Tail<T, B> {
@@ -533,11 +548,11 @@ impl<T, B: Buffer<T>> Disconnect for Buffered<T, B> {
     }
 
     fn senders_gone(&self) {
-        self.close();
+        self.close(ClosedBy::LastSender);
     }
 
     fn receivers_gone(&self) {
-        self.close();
+        self.close(ClosedBy::LastReceiver);
         // No sender is left, and no other receiver. Not `try_recv`: a point of choice may unwind, and this is
         // a destructor.
         let next = || self.take(&mut self.head.lock.lock());

@@ -1,8 +1,118 @@
-//! `Receiver::disconnect`: ends a channel from the receiving side. The `done` channel of a context uses it.
-//! Such a channel has capacity 0 and never carries a message.
+//! The end of a channel from the receiving side: `Receiver::close`, and what senders see of it.
+//!
+//! A channel is closed by its last receiver, or by `close`. `Receiver::disconnect` ends the `done` channel of
+//! a context, which has capacity 0 and never carries a message.
+
+#![allow(unsafe_code)]
+
+#[cfg(not(loom))]
+use std::pin::pin;
+#[cfg(not(loom))]
+use std::task::{Poll, ready};
+
+#[cfg(not(loom))]
+use sched::budget::poll_fn;
+use sched::park::{self, Waiting};
+#[cfg(not(loom))]
+use sched::queue::WaitFuture;
+use sched::queue::{self, Lock, Queue};
+use sched::{Cancel, On};
 
 use super::receiver::{Flavor, Receiver};
+use super::sender::{Flavor as Sends, Sender};
 use super::shared::Disconnect;
+
+/// The state of a channel, under the lock at which senders wait for its end.
+pub(super) trait Closing {
+    fn is_closed(&self) -> bool;
+    /// Returns the queue of the senders that wait for the end. Who closes the channel wakes all of them.
+    fn closings(&mut self) -> &mut Queue<()>;
+}
+
+/// Waits until the channel is closed. `on` lies in the channel of `lock`.
+pub(super) fn wait_closed<S: Closing>(lock: &Lock<S>, on: &On) {
+    loop {
+        let state = lock.lock();
+        if state.is_closed() {
+            return;
+        }
+        // SAFETY: `on` and `lock` lie in one channel, which lasts until this function returns.
+        let waiting = unsafe { Waiting::begin_on(sched::Why::Notification, on, Cancel::Ends) };
+        if let Err(ended) = queue::wait(state, S::closings, waiting, None, ()) {
+            drop(ended);
+            park::unwind_if_cancelled();
+        }
+    }
+}
+
+/// Waits until the channel is closed, in a future.
+#[cfg(not(loom))]
+pub(super) async fn wait_closed_async<S: Closing>(lock: &Lock<S>) {
+    let mut wait = pin!(WaitFuture::new(lock, S::closings, ()));
+    poll_fn(|cx| {
+        if wait.is_waiting() {
+            ready!(wait.as_mut().poll_granted(cx));
+        }
+        let waker = cx.waker().clone();
+        let state = lock.lock();
+        if state.is_closed() {
+            return Poll::Ready(());
+        }
+        wait.as_mut().enter(state, waker, ());
+        Poll::Pending
+    })
+    .await;
+}
+
+impl<T> Receiver<T> {
+    /// Closes the channel for senders: each further send fails, and so do the sends that wait. The messages
+    /// that are in the channel can still be received, and those for which a [`Permit`](super::Permit) has
+    /// reserved room. After the last of them, receives fail.
+    ///
+    /// So a receiver can end without losing a message. Later calls have no effect, and neither has a call on
+    /// a channel that has no senders, such as that of [`after`](super::after).
+    ///
+    /// ```
+    /// use runtime::channel::{RecvError, SendError, bounded};
+    /// let (s, r) = bounded(2);
+    /// s.send(1).unwrap();
+    /// let permit = s.reserve().unwrap();
+    /// r.close();
+    /// assert_eq!(s.send(2), Err(SendError(2)));
+    /// permit.send(3);
+    /// assert_eq!((r.recv(), r.recv(), r.recv()), (Ok(1), Ok(3), Err(RecvError)));
+    /// ```
+    pub fn close(&self) {
+        crate::point();
+        match &self.0 {
+            Flavor::Bounded(channel) => channel.end_sending(),
+            Flavor::Unbounded(channel) => channel.end_sending(),
+            Flavor::Rendezvous(channel) => channel.end_sending(),
+            Flavor::Timed(..) | Flavor::Never => {}
+        }
+    }
+
+    /// Returns `true` if the channel is closed or all senders are gone. There may be messages to receive. A
+    /// channel that never had senders, such as that of [`after`](super::after), is not closed.
+    ///
+    /// ```
+    /// let (s, r) = runtime::channel::unbounded();
+    /// s.send(1).unwrap();
+    /// assert!(!r.is_closed());
+    /// drop(s);
+    /// assert!(r.is_closed());
+    /// assert_eq!(r.recv(), Ok(1));
+    /// ```
+    pub fn is_closed(&self) -> bool {
+        crate::point();
+        match &self.0 {
+            Flavor::Bounded(channel) => channel.is_closed(),
+            Flavor::Unbounded(channel) => channel.is_closed(),
+            Flavor::Rendezvous(channel) => channel.is_closed(),
+            Flavor::Timed(..) | Flavor::Never => false,
+        }
+    }
+}
 
 impl Receiver<()> {
     /// Disconnects a channel of capacity 0 whose sender is kept. Later calls do nothing.
@@ -11,5 +121,62 @@ impl Receiver<()> {
             Flavor::Rendezvous(channel) => channel.senders_gone(),
             _ => unreachable!("the channel has capacity 0"),
         }
+    }
+}
+
+/// Matches on the kind of channel, with the same code for each kind.
+macro_rules! each {
+    ($sender:expr, $channel:ident => $do:expr) => {
+        match &$sender.0 {
+            Sends::Bounded($channel) => $do,
+            Sends::Unbounded($channel) => $do,
+            Sends::Rendezvous($channel) => $do,
+        }
+    };
+}
+
+impl<T> Sender<T> {
+    /// Returns `true` if all receivers are gone or one of them has [closed](Receiver::close) the channel. A
+    /// send then fails.
+    ///
+    /// ```
+    /// let (s, r) = runtime::channel::unbounded::<i32>();
+    /// assert!(!s.is_closed());
+    /// drop(r);
+    /// assert!(s.is_closed());
+    /// ```
+    pub fn is_closed(&self) -> bool {
+        crate::point();
+        each!(self, channel => channel.is_closed())
+    }
+
+    /// Waits until all receivers are gone or one of them has [closed](Receiver::close) the channel: no
+    /// message is wanted any more.
+    ///
+    /// # Cancellation
+    ///
+    /// A cancelled green thread that has to wait unwinds from here.
+    ///
+    /// ```
+    /// let (s, r) = runtime::channel::unbounded::<i32>();
+    /// runtime::spawn(move || drop(r));
+    /// s.closed();
+    /// assert!(s.send(1).is_err());
+    /// ```
+    pub fn closed(&self) {
+        crate::point();
+        each!(self, channel => channel.wait_closed());
+    }
+
+    /// Waits as [`closed`](Sender::closed) does, in a future. The future may be dropped at any time.
+    ///
+    /// ```
+    /// let (s, r) = runtime::channel::unbounded::<i32>();
+    /// runtime::spawn(move || drop(r));
+    /// runtime::block_on(s.closed_async());
+    /// ```
+    #[cfg(not(loom))]
+    pub async fn closed_async(&self) {
+        each!(self, channel => channel.wait_closed_async().await);
     }
 }

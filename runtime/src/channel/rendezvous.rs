@@ -26,6 +26,9 @@ use sched::park::{self, Waiting};
 use sched::queue::{self, Guard, Lock, Queue, Spot, WaitOptions, Wake, Wakes};
 use sched::{Cancel, Outcome};
 
+#[cfg(not(loom))]
+use super::closing::wait_closed_async;
+use super::closing::{Closing, wait_closed};
 use super::error::{RecvError, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError};
 use super::model::broken;
 use super::promise::Promise;
@@ -38,8 +41,10 @@ pub(super) struct Rendezvous<T>(Lock<RendezvousState<T>>, Ends);
 pub(super) struct RendezvousState<T> {
     senders: Queue<Offer<T>>,
     receivers: Queue<Wanted<T>>,
-    /// Set when one side is gone.
+    /// Set when one side is gone, or a receiver has closed the channel.
     closed: bool,
+    /// Senders that wait for `closed`.
+    closings: Queue<()>,
     /// Messages that were given to receivers which then left.
     returned: VecDeque<T>,
 }
@@ -353,6 +358,7 @@ impl<T> Rendezvous<T> {
             senders: Queue::new(),
             receivers: Queue::new(),
             closed: false,
+            closings: Queue::new(),
             returned: VecDeque::new(),
         };
         Rendezvous(Lock::new(state), Ends::new())
@@ -450,7 +456,36 @@ impl<T> Rendezvous<T> {
         state.closed = true;
         wake_all(&mut state.senders, &mut wakes);
         wake_all(&mut state.receivers, &mut wakes);
+        wake_all(&mut state.closings, &mut wakes);
         drop(state);
+    }
+
+    /// Closes the channel for a receiver that wants no more messages.
+    pub(super) fn end_sending(&self) {
+        self.close();
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.0.lock().closed
+    }
+
+    pub(super) fn wait_closed(&self) {
+        wait_closed(&self.0, self.1.on());
+    }
+
+    #[cfg(not(loom))]
+    pub(super) async fn wait_closed_async(&self) {
+        wait_closed_async(&self.0).await;
+    }
+}
+
+impl<T> Closing for RendezvousState<T> {
+    fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    fn closings(&mut self) -> &mut Queue<()> {
+        &mut self.closings
     }
 }
 

@@ -163,8 +163,13 @@ impl<C: Disconnect, S: Side> Handle<C, S> {
 
     /// Returns how many handles of this side there are.
     pub(super) fn count(&self) -> usize {
+        self.count_of::<S>()
+    }
+
+    /// Returns how many handles of side `O` there are.
+    pub(super) fn count_of<O: Side>(&self) -> usize {
         // Relaxed: the answer may be out of date on return.
-        S::count(self.ends()).load(Ordering::Relaxed)
+        O::count(self.ends()).load(Ordering::Relaxed)
     }
 
     /// Returns how many weak handles there are.

@@ -5,6 +5,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use super::buffer::{Chain, Ring};
 use super::buffered::Buffered;
+use super::receiver::{Flavor as Receives, Receiver};
 use super::rendezvous::Rendezvous;
 use super::sender::{Flavor, Sender};
 use super::shared::{Sending, Weak};
@@ -100,6 +101,43 @@ impl<T> Sender<T> {
             Flavor::Bounded(channel) => channel.weak_count(),
             Flavor::Unbounded(channel) => channel.weak_count(),
             Flavor::Rendezvous(channel) => channel.weak_count(),
+        }
+    }
+}
+
+impl<T> Receiver<T> {
+    /// Returns the number of senders. It may be out of date on return. A channel that never had senders, such
+    /// as that of [`after`](super::after), has 0.
+    ///
+    /// ```
+    /// let (s, r) = runtime::channel::unbounded::<i32>();
+    /// let _other = s.clone();
+    /// assert_eq!(r.sender_strong_count(), 2);
+    /// ```
+    pub fn sender_strong_count(&self) -> usize {
+        crate::point();
+        match &self.0 {
+            Receives::Bounded(channel) => channel.count_of::<Sending>(),
+            Receives::Unbounded(channel) => channel.count_of::<Sending>(),
+            Receives::Rendezvous(channel) => channel.count_of::<Sending>(),
+            Receives::Timed(..) | Receives::Never => 0,
+        }
+    }
+
+    /// Returns the number of weak senders. It may be out of date on return.
+    ///
+    /// ```
+    /// let (s, r) = runtime::channel::unbounded::<i32>();
+    /// let _weak = s.downgrade();
+    /// assert_eq!(r.sender_weak_count(), 1);
+    /// ```
+    pub fn sender_weak_count(&self) -> usize {
+        crate::point();
+        match &self.0 {
+            Receives::Bounded(channel) => channel.weak_count(),
+            Receives::Unbounded(channel) => channel.weak_count(),
+            Receives::Rendezvous(channel) => channel.weak_count(),
+            Receives::Timed(..) | Receives::Never => 0,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod basics;
 mod cancel;
+mod closing;
 mod drops;
 mod events;
 mod fairness;

@@ -41,7 +41,7 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
         let mut tail = self.lock_tail();
         tail.reserved -= 1;
         if tail.closed {
-            return Err(SendError(message));
+            return self.finish_send_when_closed(tail, message);
         }
         match hand_over(&mut tail.receivers, message) {
             Ok(wake) => {
@@ -62,7 +62,12 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
 
     pub(in super::super) fn abandon_send(&self, begun_send: BegunSend) {
         if matches!(begun_send, BegunSend::Room) {
-            self.tail.lock.lock().reserved -= 1;
+            let mut tail = self.tail.lock.lock();
+            tail.reserved -= 1;
+            if tail.closed {
+                return self.abandon_send_when_closed(tail);
+            }
+            drop(tail);
             Self::wake_sender(self.head.lock.lock());
         }
     }

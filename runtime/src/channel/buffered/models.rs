@@ -169,3 +169,36 @@ fn room_that_a_select_did_not_need_is_told() {
         sender.end();
     });
 }
+
+/// A channel is closed while a permit has room. The receiver gets the message of that permit, and then the
+/// end; without a message, the end alone.
+#[test]
+fn a_permit_outlives_the_close() {
+    for sends in [true, false] {
+        explore(3, move || {
+            let (chan, _me) = (ring(2), allow_waiting());
+            let begun = chan.begin_send().unwrap();
+            let sending = chan.clone();
+            let sender = spawn_waiter(move || match sends {
+                true => sending.finish_send(begun, 1).unwrap(),
+                false => sending.abandon_send(begun),
+            });
+            chan.end_sending();
+            assert_eq!(chan.recv(None).ok(), sends.then_some(1));
+            assert_eq!(chan.recv(None), Err(RecvTimeoutError::Disconnected));
+            sender.end();
+        });
+    }
+}
+
+#[test]
+fn a_sender_waits_for_the_close() {
+    explore(3, || {
+        let (chan, _me) = (ring(1), allow_waiting());
+        let watching = chan.clone();
+        let sender = spawn_waiter(move || watching.wait_closed());
+        chan.end_sending();
+        sender.end();
+        assert!(chan.is_closed());
+    });
+}

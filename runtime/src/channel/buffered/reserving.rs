@@ -1,8 +1,6 @@
 //! Waiting for room that is reserved. A permit holds what a select's send has begun with (`cases.rs`): the
 //! room is counted in `reserved`. So a send that reserves nothing does not know of permits.
 
-#![allow(unsafe_code)]
-
 #[cfg(not(loom))]
 use std::pin::pin;
 #[cfg(not(loom))]
@@ -10,16 +8,16 @@ use std::task::{Poll, ready};
 
 #[cfg(not(loom))]
 use sched::budget::poll_fn;
-use sched::park::{self, Waiting};
 #[cfg(not(loom))]
 use sched::queue::WaitFuture;
-use sched::queue::{self, WaitOptions};
-use sched::{Cancel, Outcome};
 
+#[cfg(not(loom))]
 use super::super::waiters::WaiterKind;
 #[cfg(not(loom))]
 use super::futures::WakeSender;
-use super::{BegunSend, Buffer, Buffered, HeadGuard, senders};
+#[cfg(not(loom))]
+use super::senders;
+use super::{BegunSend, Buffer, Buffered, HeadGuard, TimedOut};
 
 impl<T, B: Buffer<T>> Buffered<T, B> {
     /// Reserves room, or returns the lock under which a sender enters the queue. A woken sender uses its room
@@ -47,21 +45,9 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
                 Ok(begun_send) => return begun_send,
                 Err(head) => head,
             };
-            let how = WaitOptions { first, ..WaitOptions::from(None) };
-            match queue::wait(
-                head,
-                senders,
-                // SAFETY: the channel lasts until this function returns, after the wait.
-                unsafe { Waiting::begin_on(sched::Why::Send, self.ends.on(), Cancel::Ends) },
-                how,
-                WaiterKind::default(),
-            ) {
-                Ok(_) => first = true,
-                Err(ended) => {
-                    debug_assert!(ended.outcome != Outcome::TimedOut, "the wait has no deadline");
-                    drop(ended);
-                    park::unwind_if_cancelled();
-                }
+            match self.wait_for_room(head, first, None) {
+                Ok(woken) => first = woken,
+                Err(TimedOut) => unreachable!("the wait has no deadline"),
             }
         }
     }
