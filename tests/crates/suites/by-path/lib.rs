@@ -34,6 +34,19 @@ pub mod signal {
 
 pub mod sync {
     pub use ::runtime::sync::*;
+
+    /// A channel with a bound and one without have the same types here.
+    pub mod mpsc {
+        pub use ::runtime::channel::{
+            OwnedPermit, Permit, Receiver, Receiver as UnboundedReceiver, Sender,
+            Sender as UnboundedSender, WeakSender, WeakSender as WeakUnboundedSender,
+            bounded as channel, unbounded as unbounded_channel,
+        };
+
+        pub mod error {
+            pub use ::runtime::channel::{RecvError, SendError, TryRecvError, TrySendError};
+        }
+    }
 }
 
 pub mod task {
