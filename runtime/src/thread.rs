@@ -17,7 +17,7 @@ pub use crate::handles::join_error::JoinError;
 pub use crate::handles::join_handle::JoinHandle;
 pub use crate::handles::thread::{Thread, ThreadId};
 pub use crate::scope::{Scope, ScopedJoinHandle, TryJoinHandle, TryScope, scope, try_scope};
-pub use crate::thread_local::{AccessError, LocalKey};
+pub use crate::thread_local::{AccessError, LocalKey, TaskLocal, TaskLocalError, TaskLocalFuture};
 pub use crate::time::{sleep, sleep_until};
 pub use crate::yield_now;
 pub use join_set::{JoinSet, TrySpawnError};

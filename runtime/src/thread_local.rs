@@ -1,10 +1,14 @@
 //! `thread_local!` and `LocalKey`: variables of which each green thread has its own value.
 
+mod task_local;
+
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::ptr;
 use std::rc::Rc;
+
+pub use task_local::{TaskLocal, TaskLocalError, TaskLocalFuture};
 
 /// Declares variables of which each thread, green or not, has its own value. The syntax is that of
 /// `std::thread_local!`.

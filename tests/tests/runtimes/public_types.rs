@@ -91,6 +91,9 @@ fn at_the_root_and_in_thread() {
         Cancelled: "SYUR";
         LocalKey<u8>: "SYUR";
         AccessError: "SYUR";
+        TaskLocal<u8>: "SYUR";
+        TaskLocalError: "SYUR";
+        TaskLocalFuture<u8, std::future::Ready<u8>>: "SYUR";
         Scope<'static, 'static>: "SYR";
         ScopedJoinHandle<'static, u8>: "SYUR";
         runtime::thread::TryScope<'static, 'static, u8>: "SYR";

@@ -23,4 +23,5 @@ mod pin_and_polls;
 mod polls;
 mod scope;
 mod spawn;
+mod task_locals;
 mod try_scope;

@@ -3,7 +3,7 @@
 //! Each item is this project's own, without a line of code around it. An exception are the traits of streams
 //! and the macros that only poll futures: these are tokio's.
 
-pub use ::runtime::{sim, spawn, test};
+pub use ::runtime::{sim, spawn, task_local, test};
 pub use traits::{join, pin, select, try_join};
 
 pub mod io {
