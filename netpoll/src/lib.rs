@@ -145,6 +145,7 @@ pub mod source {
     /// [`Netpoll::report`](crate::Netpoll::report).
     pub use mio::{Interest, Registry, Token};
 
+    pub use crate::sys::connect_goes_on;
     #[cfg(unix)]
     pub use crate::sys::is_ready;
 }

@@ -34,3 +34,11 @@ pub(crate) use numbers::{Number, Numbers};
 mod unix;
 #[cfg(unix)]
 pub use unix::is_ready;
+
+/// Returns `true` for the error of a non-blocking connect that has begun, and goes on.
+pub fn connect_goes_on(error: &std::io::Error) -> bool {
+    #[cfg(unix)]
+    return error.raw_os_error() == Some(libc::EINPROGRESS);
+    #[cfg(not(unix))]
+    return error.kind() == std::io::ErrorKind::WouldBlock;
+}

@@ -4,6 +4,7 @@
 //! | | |
 //! | --- | --- |
 //! | [`TcpListener`], [`TcpStream`], [`UdpSocket`] | as in `std::net` |
+//! | [`TcpSocket`] | a socket of TCP with options and an address, before it listens or connects |
 //! | `net::unix` | as in `std::os::unix::net` |
 //! | `Async` | waits for any descriptor: a pipe, a terminal, a socket of a C library |
 //! | [`Server`] | accepts connections, serves each on a green thread, and ends without breaking a reply |
@@ -95,7 +96,7 @@ pub use look_up::{lookup_host, lookup_host_async};
 #[cfg(unix)]
 pub use readiness::{Async, Readiness};
 pub use server::{Listener, Server, ServerBuilder};
-pub use tcp::{Incoming, TcpListener, TcpStream};
+pub use tcp::{Incoming, TcpListener, TcpSocket, TcpStream};
 pub use udp::UdpSocket;
 
 /// Those of std, so that a program moves by changing `std::net` to `runtime::net`.

@@ -11,6 +11,7 @@ mod poll;
 mod server;
 mod sockets;
 mod tcp;
+mod tcp_socket;
 mod tries;
 mod udp;
 mod unix;

@@ -274,6 +274,7 @@ fn in_net_fs_and_slots() {
     use runtime::{context_slot, fs};
     table! {
         TcpListener: "SYUR";
+        TcpSocket: "SYUR";
         TcpStream: "SYUR";
         UdpSocket: "SYUR";
         OwnedReadHalf<TcpStream>: "SYUR";

@@ -367,6 +367,6 @@ stream_io!(TcpStream, read_drained);
 
 /// Returns the result of the attempt to connect, or `WouldBlock` until it is known. The system then makes the
 /// socket writable.
-fn connected(stream: &net::TcpStream) -> io::Result<()> {
+pub(super) fn connected(stream: &net::TcpStream) -> io::Result<()> {
     result_of_connect(stream.take_error()?, || stream.peer_addr())
 }

@@ -17,7 +17,7 @@ pub mod fs {
 pub mod net {
     pub use ::runtime::net::lookup_host_async as lookup_host;
     pub use ::runtime::net::unix::{SocketAddr, UnixDatagram, UnixListener, UnixStream};
-    pub use ::runtime::net::{TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
+    pub use ::runtime::net::{TcpListener, TcpSocket, TcpStream, ToSocketAddrs, UdpSocket};
 }
 
 pub mod process {

@@ -1,0 +1,2 @@
+# More of what awaits.
+s/\bcli\.connect(/cli.connect_async(/
