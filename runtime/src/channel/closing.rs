@@ -25,7 +25,7 @@ use super::shared::Disconnect;
 /// The state of a channel, under the lock at which senders wait for its end.
 pub(super) trait Closing {
     fn is_closed(&self) -> bool;
-    /// Returns the queue of the senders that wait for the end. Who closes the channel wakes all of them.
+    /// Returns the queue of the senders that wait for the end. The close of the channel wakes all of them.
     fn closings(&mut self) -> &mut Queue<()>;
 }
 

@@ -4,7 +4,7 @@ use super::receiver::Receiver;
 
 impl<T> Receiver<T> {
     /// Receives messages, at most `limit`, and adds them to `buffer`. Waits until there is one, and then takes
-    /// those that are there.
+    /// what is there.
     ///
     /// Returns the number of messages. It is 0 if `limit` is 0, or if the channel is empty and disconnected.
     ///

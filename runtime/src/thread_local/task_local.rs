@@ -10,8 +10,10 @@ use std::task::{Context, Poll};
 
 use super::LocalKey;
 
-/// Declares variables that have a value in a scope alone: in a future that [`TaskLocal::scope`] wraps, or in a
-/// closure that [`TaskLocal::sync_scope`] calls. The syntax and the semantics are those of tokio's macro.
+/// Declares variables that have a value in a scope alone.
+///
+/// A scope is a future that [`TaskLocal::scope`] wraps, or a closure that [`TaskLocal::sync_scope`] calls.
+/// The syntax and the semantics are those of tokio's macro.
 ///
 /// The value of a future goes with it: from poll to poll, on whatever thread polls it. The closure of
 /// `sync_scope` may park. Threads that are spawned in a scope begin without a value.
