@@ -141,8 +141,9 @@
 //!   [`JoinSet`](crate::thread::JoinSet), the end of [`scope()`](crate::scope()),
 //!   [`block_on`](crate::block_on) with a future that is not ready at once, dropping a
 //!   [`Runtime`](crate::Runtime) or shutting it down;
-//! - [`channel`](crate::channel): sending to a full channel, receiving from an empty one,
-//!   [`select!`](crate::select) without `default`, iterators, and the operations with a time-out;
+//! - [`channel`](crate::channel): sending to a full channel, reserving room in it, receiving from an empty
+//!   one, waiting for the end of the receivers, [`select!`](crate::select) without `default`, iterators, and
+//!   the operations with a time-out;
 //! - [`sync`](crate::sync): taking a lock that is not free. Waiting for a [`Condvar`](crate::sync::Condvar),
 //!   a [`Barrier`](crate::sync::Barrier), a [`Notify`](crate::sync::Notify), a permit of a
 //!   [`Semaphore`](crate::sync::Semaphore), a value that another thread initializes, a
