@@ -69,7 +69,7 @@ pub fn is_thread_of_its_own() -> bool {
 /// Returns the signal by which the runtime interrupts its OS threads; `None` if the program has an action of
 /// its own for that signal. Foreign code that lets signals end a wait must not see it.
 pub fn signal_of_runtime() -> Option<i32> {
-    preempt::is_free().then_some(preempt::SIGNAL)
+    preempt::free_signal()
 }
 
 /// Parks the caller until one of `fds` has one of its events (`EPOLLIN` and the like), or until `until` on

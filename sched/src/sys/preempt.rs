@@ -40,7 +40,7 @@ mod linux {
     use crate::sys;
     use crate::sys::segment::segment_around;
 
-    pub(crate) const SIGNAL: c_int = libc::SIGURG;
+    const SIGNAL: c_int = libc::SIGURG;
 
     /// What the handler needs. `OnceLock::get` is a load, so the handler may call it.
     struct Installed {
@@ -76,11 +76,11 @@ mod linux {
         is_installed(on_signal) && INSTALLED.get().is_some_and(all_known)
     }
 
-    /// Returns `true` if the program has no action of its own for the signal.
+    /// Returns the signal; `None` if the program has an action of its own for it.
     #[cfg(feature = "interpose")]
-    pub(crate) fn is_free() -> bool {
+    pub(crate) fn free_signal() -> Option<c_int> {
         let ours = on_interrupt as Handler as libc::sighandler_t;
-        [ours, libc::SIG_DFL].contains(&action().sa_sigaction)
+        [ours, libc::SIG_DFL].contains(&action().sa_sigaction).then_some(SIGNAL)
     }
 
     #[inline(never)]
@@ -202,7 +202,7 @@ mod linux {
 ))]
 pub(crate) use linux::interrupted_at;
 #[cfg(all(feature = "interpose", all(any(target_os = "linux", target_os = "android"), not(portable))))]
-pub(crate) use linux::{SIGNAL, is_free};
+pub(crate) use linux::free_signal;
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
 pub(crate) use linux::{interrupt, is_installed, knows_locks, sleep_while, wake};
 
@@ -222,6 +222,12 @@ mod other {
         false
     }
 
+    /// Returns `None`: the runtime sends no signal on this system.
+    #[cfg(feature = "interpose")]
+    pub(crate) fn free_signal() -> Option<i32> {
+        None
+    }
+
     pub(crate) fn interrupt(_tid: i32) {}
 
     pub(crate) fn sleep_while(_word: &AtomicU32, _value: u32, _time: Duration) {}
@@ -229,5 +235,7 @@ mod other {
     pub(crate) fn wake(_word: &AtomicU32) {}
 }
 
+#[cfg(all(feature = "interpose", not(all(any(target_os = "linux", target_os = "android"), not(portable)))))]
+pub(crate) use other::free_signal;
 #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
 pub(crate) use other::{interrupt, is_installed, knows_locks, sleep_while, wake};
