@@ -32,6 +32,9 @@ const WARM: usize = 2048;
 /// Stacks of another size stay warm up to this many bytes, but at most `LOCAL` stacks of them.
 const WARM_ODD_BYTES: usize = 16 << 20;
 
+/// True on Windows: each stack owns its memory, which ends with the stack. Elsewhere the slabs own all memory.
+const OWN_THEIR_MEMORY: bool = mem::needs_drop::<Stack>();
+
 /// The coroutines in one P's own list. *Runs on: the holder.*
 pub(crate) struct CoroList {
     head: Cell<*mut Coro>,
@@ -87,8 +90,14 @@ impl CoroList {
 
 impl Drop for CoroList {
     /// Frees what belongs to the blocks of thread-locals. All coroutines of a runtime have one, or none has.
+    /// Where each stack owns its memory, also frees the stacks.
     fn drop(&mut self) {
         while let Some(coro) = self.pop() {
+            if OWN_THEIR_MEMORY {
+                // SAFETY: the list alone owned the coroutine, and no G runs on it.
+                drop(unsafe { Coro::dissolve(coro) });
+                continue;
+            }
             // SAFETY: the list alone owned the coroutine, and no G runs on it. Its stack is mapped: the
             // runtime drops Ps and lists before the slabs.
             if !unsafe { Coro::free_block(coro) } {
@@ -217,6 +226,9 @@ impl Spare {
     fn keep_cold(&mut self, bundle: *mut Bundle, len: usize) {
         debug_assert!(self.cooling >= len, "more stacks became cold than `take_surplus` took");
         self.cooling -= len;
+        if bundle.is_null() {
+            return;
+        }
         self.cold += len;
         // SAFETY: the caller gives the bundle to this list.
         unsafe { (*bundle).next = self.bundles };
@@ -238,8 +250,7 @@ impl Spare {
 
 impl Drop for Spare {
     fn drop(&mut self) {
-        // On Windows each stack owns its memory, which this drops; elsewhere the slabs own all memory.
-        while mem::needs_drop::<Stack>() && self.pop_cold().is_some() {}
+        while OWN_THEIR_MEMORY && self.pop_cold().is_some() {}
     }
 }
 
@@ -270,10 +281,15 @@ impl Pool {
     }
 
     /// Gives the memory of some surplus stacks back to the system, outside of the lock. Their coroutines end.
-    /// The caller passes the result to `keep_cold`. Returns `None` if no idle coroutine is surplus.
+    /// So do the stacks, where each owns its memory. The caller passes the result to
+    /// `keep_cold`. Returns `None` if no idle coroutine is surplus.
     fn cool_some(&self) -> Option<Cooled> {
         let surplus = self.spare.lock().take_surplus(self.warm);
         let len = surplus.len();
+        if OWN_THEIR_MEMORY {
+            drop(surplus);
+            return (len > 0).then_some(Cooled { bundle: ptr::null_mut(), len });
+        }
         // SAFETY: `take_surplus` took the coroutine out of the list, so this thread alone owns it and no G
         // runs on it.
         let next = || surplus.pop().map(|coro| self.stacks.whole(unsafe { Coro::dissolve(coro) }));
@@ -299,7 +315,8 @@ impl Pool {
     }
 }
 
-/// A bundle that lies in no list, and the number of its stacks, the one under the bundle included.
+/// A bundle that lies in no list, and the number of its stacks, the one under the bundle included. The bundle
+/// is null if the stacks have ended, with their memory.
 struct Cooled {
     bundle: *mut Bundle,
     len: usize,

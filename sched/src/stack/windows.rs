@@ -1,12 +1,13 @@
 //! Stacks on Windows: `Stack` and `Slabs` with the interface of the Unix versions. corosensei makes each
 //! stack, because Windows expects more in a stack than a mapping. No mapping is shared by several stacks, and
-//! an idle stack keeps its memory until it is dropped.
+//! an idle stack keeps its memory until it is dropped: a pool drops the stacks that it would make cold.
 
 #![allow(unsafe_code)]
 
 use std::io;
 use std::ops::Range;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use corosensei::stack::{
@@ -23,6 +24,24 @@ const EXTRA_BYTES: usize = 4 * 4096;
 pub(crate) struct Stack {
     memory: DefaultStack,
     base: StackPointer,
+    _counted: Counted,
+}
+
+/// One stack in the count of its `Slabs`, until it is dropped.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(count: &Arc<AtomicUsize>) -> Counted {
+        // Relaxed, here and below: a count orders nothing.
+        count.fetch_add(1, Ordering::Relaxed);
+        Counted(Arc::clone(count))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Stack {
@@ -90,13 +109,13 @@ unsafe impl corosensei::stack::Stack for Stack {
 /// dropped.
 pub(crate) struct Slabs {
     stack_bytes: usize,
-    carved: AtomicUsize,
+    carved: Arc<AtomicUsize>,
 }
 
 impl Slabs {
     /// Prepares stacks of `stack_bytes` usable bytes; guards are added to that.
     pub(crate) fn new(stack_bytes: usize) -> io::Result<Slabs> {
-        Ok(Slabs { stack_bytes: checked_stack_bytes(stack_bytes)?, carved: AtomicUsize::new(0) })
+        Ok(Slabs { stack_bytes: checked_stack_bytes(stack_bytes)?, carved: Arc::default() })
     }
 
     /// Returns a stack that was never used. *Runs on: any thread.*
@@ -108,8 +127,7 @@ impl Slabs {
                 format!("cannot allocate a stack of {kib} KiB: {error}; take smaller ones"),
             )
         })?;
-        self.carved.fetch_add(1, Ordering::Relaxed);
-        Ok(Stack { base: memory.base(), memory })
+        Ok(Stack { base: memory.base(), memory, _counted: Counted::new(&self.carved) })
     }
 
     /// Returns `true`: only an attempt to allocate the next stack shows whether there is one.
@@ -117,22 +135,22 @@ impl Slabs {
         true
     }
 
-    /// Does nothing: the guard of each stack would first have to move back up. Dropping an idle stack frees
-    /// its memory.
+    /// Does nothing: the guard of each stack would first have to move back up. The pool drops idle stacks
+    /// instead, which frees their memory.
     pub(crate) fn release_pages(&self, _stacks: &mut [Stack]) {}
 
     /// Restores the stack as it was carved, with the bytes that `reserve_top` kept. The header's content is
     /// lost.
     pub(crate) fn whole(&self, stack: Stack) -> Stack {
-        Stack { base: stack.memory.base(), memory: stack.memory }
+        Stack { base: stack.memory.base(), ..stack }
     }
 
-    /// Returns the address space of all stacks made so far, dropped stacks included.
+    /// Returns the address space of all stacks that were not dropped.
     pub(crate) fn mapped_bytes(&self) -> usize {
         self.carved() * (self.stack_bytes + EXTRA_BYTES)
     }
 
-    /// Returns how many stacks were made so far.
+    /// Returns how many stacks were made and not dropped.
     pub(crate) fn carved(&self) -> usize {
         self.carved.load(Ordering::Relaxed)
     }

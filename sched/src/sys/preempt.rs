@@ -195,14 +195,14 @@ mod linux {
     }
 }
 
+#[cfg(all(feature = "interpose", all(any(target_os = "linux", target_os = "android"), not(portable))))]
+pub(crate) use linux::free_signal;
 #[cfg(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64"),
     not(any(asan, portable))
 ))]
 pub(crate) use linux::interrupted_at;
-#[cfg(all(feature = "interpose", all(any(target_os = "linux", target_os = "android"), not(portable))))]
-pub(crate) use linux::free_signal;
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
 pub(crate) use linux::{interrupt, is_installed, knows_locks, sleep_while, wake};
 
@@ -235,7 +235,10 @@ mod other {
     pub(crate) fn wake(_word: &AtomicU32) {}
 }
 
-#[cfg(all(feature = "interpose", not(all(any(target_os = "linux", target_os = "android"), not(portable)))))]
+#[cfg(all(
+    feature = "interpose",
+    not(all(any(target_os = "linux", target_os = "android"), not(portable)))
+))]
 pub(crate) use other::free_signal;
 #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
 pub(crate) use other::{interrupt, is_installed, knows_locks, sleep_while, wake};

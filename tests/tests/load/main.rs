@@ -9,3 +9,4 @@ mod memory;
 mod threads;
 mod trim;
 mod watchers;
+mod windows;
