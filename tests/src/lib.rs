@@ -13,6 +13,7 @@ pub mod sockets;
 pub mod system;
 pub mod turns;
 
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once, RwLock, mpsc};
@@ -150,15 +151,17 @@ impl Default for Watchdog {
 
 /// Ends the process because `name` hangs. Prints the metrics of the runtimes and a dump; see [`Watchdog`].
 pub fn hang(name: &str, handles: &[Handle]) -> ! {
-    eprintln!("{name}: hangs (pid {})", std::process::id());
+    // Not by `eprintln!`: the harness would keep that for the end of the test, which never comes.
+    let mut stderr = std::io::stderr();
+    let _ = writeln!(stderr, "{name}: hangs (pid {})", std::process::id());
     for moment in ["now", "one second later"] {
         for handle in handles {
-            eprintln!("{moment}: {:#?}", handle.metrics());
+            let _ = writeln!(stderr, "{moment}: {:#?}", handle.metrics());
         }
         thread::sleep(Duration::from_secs(1));
     }
-    if let Err(error) = runtime::dump(&mut std::io::stderr()) {
-        eprintln!("no dump: {error}");
+    if let Err(error) = runtime::dump(&mut stderr) {
+        let _ = writeln!(stderr, "no dump: {error}");
     }
     while std::env::var_os("TESTS_ON_HANG").is_some_and(|what| what == "wait") {
         thread::sleep(Duration::from_secs(1));

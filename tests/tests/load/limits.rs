@@ -559,6 +559,25 @@ fn have_threads(number: usize) {
     blocked_together(number, move || _ = all.wait());
 }
 
+/// Makes `number` stacks, which stay with the runtime. So green threads can start when there is no mapping
+/// left: where guards are not marks, each new stack needs one.
+fn have_stacks(number: usize) {
+    let begun = Arc::new(AtomicUsize::new(0));
+    let threads = (0..number).map(|_| {
+        let begun = begun.clone();
+        spawn(move || {
+            begun.fetch_add(1, SeqCst);
+            runtime::sleep(HOUR);
+        })
+    });
+    let threads: Vec<_> = threads.collect();
+    wait_until("all have stacks", || begun.load(SeqCst) == number);
+    cancel_all(threads);
+}
+
+/// How many green threads block together while there is no mapping.
+const BLOCKED: usize = 32;
+
 /// A process without a free mapping gets no stack and no OS thread, and running green threads go on.
 #[test]
 #[cfg_attr(asan, ignore = "AddressSanitizer itself dies without a mapping")]
@@ -577,6 +596,7 @@ fn a_refusal_for_want_of_mappings_disturbs_no_other_thread() {
             runtime.block_on(|| {
                 let others = Bystanders::start();
                 have_threads(8);
+                have_stacks(BLOCKED);
                 // Asked while there is a mapping for the question.
                 let refused = if system::has_guard_marks() {
                     "cannot map a stack of"
@@ -594,7 +614,7 @@ fn a_refusal_for_want_of_mappings_disturbs_no_other_thread() {
                 });
                 assert_says(&error, &[refused, "vm.max_map_count"]);
                 // No OS thread can start either: green threads that block delay others, and no call fails.
-                blocked_together(32, || std::thread::sleep(Duration::from_millis(5)));
+                blocked_together(BLOCKED, || std::thread::sleep(Duration::from_millis(5)));
                 others.go_on();
                 drop(fillers);
                 let thread = Builder::new().stack_size(65 * MIB).spawn(|| 4).unwrap();
@@ -618,9 +638,10 @@ fn no_os_thread_starts_on_a_kept_stack_without_mappings() {
         with(2, |runtime| {
             runtime.block_on(|| {
                 have_threads(8);
+                have_stacks(BLOCKED);
                 let fillers = Fillers::new(most_mappings());
                 fillers.part();
-                blocked_together(32, || std::thread::sleep(Duration::from_millis(5)));
+                blocked_together(BLOCKED, || std::thread::sleep(Duration::from_millis(5)));
                 let before = Handle::current().metrics().threads;
                 drop(fillers);
                 have_threads(before + 8);
