@@ -14,6 +14,10 @@
 //! - A child of `fork` does not have the kqueues of its parent.
 //! - What this process has shut is reported. (Windows does not, for which `untold.rs` stands in.)
 //!
+//! With `KQUEUE_MODEL_SPURIOUS` in the environment a wait also reports what is not so: readiness of sources that
+//! are not ready, also of some that are registered no more. A wait then ends after a millisecond at the latest.
+//! Every system may report so, as when another thread has taken the bytes.
+//!
 //! Under it lie three epoll instances. One watches the other two, which watch a direction each. Linux wakes
 //! the waiters of a descriptor by direction, so one instance learns nothing of the changes in the other
 //! direction.
@@ -32,8 +36,8 @@ use std::collections::{HashMap, VecDeque};
 use std::ffi::c_int;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use mio::unix::SourceFd;
@@ -48,6 +52,17 @@ const LONGEST: Duration = Duration::from_secs(100_000_000);
 /// The most events that one look at a filter takes: few, so that the events of a descriptor often come in
 /// two batches.
 const LOOK: usize = 4;
+
+/// How long a wait without events lasts if there are spurious events.
+const SPURIOUS_AFTER: Duration = Duration::from_millis(1);
+
+/// How many spurious events one look adds at most.
+const SPURIOUS: u64 = 3;
+
+fn has_spurious() -> bool {
+    static IS_SET: OnceLock<bool> = OnceLock::new();
+    *IS_SET.get_or_init(|| std::env::var_os("KQUEUE_MODEL_SPURIOUS").is_some())
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Filter {
@@ -215,6 +230,26 @@ impl Kqueue {
                 Filter::Read | Filter::Write => self.look_at(filter, events),
             }
         }
+        if has_spurious() {
+            self.look_for_nothing(events);
+        }
+    }
+
+    /// Adds events that have no cause.
+    fn look_for_nothing(&self, events: &mut Events) {
+        let sockets = self.sockets.lock();
+        // Relaxed: only the thread that polls looks. The product has well mixed high bits.
+        let mut random = self.looks.load(Ordering::Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        for _ in 0..(random >> 32) % (SPURIOUS + 1) {
+            random = random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+            let nth = (random >> 33) as usize % sockets.len().max(1);
+            let Some(&token) = sockets.keys().nth(nth) else { return };
+            if events.is_full() {
+                return;
+            }
+            let filter = if (random >> 32) % 2 == 0 { Filter::Read } else { Filter::Write };
+            events.events.push(Event { token, filter, end: false, error: false });
+        }
     }
 
     fn look_for_user(&self, events: &mut Events) {
@@ -290,6 +325,8 @@ impl Poll {
         let until = timeout.map(|timeout| Instant::now() + timeout);
         loop {
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let left =
+                if has_spurious() { Some(left.unwrap_or(SPURIOUS_AFTER).min(SPURIOUS_AFTER)) } else { left };
             let is_over = !wait(&self.kqueue.all, left)?;
             self.kqueue.look(events);
             // An event that another look has taken leaves none.

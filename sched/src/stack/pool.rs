@@ -448,7 +448,13 @@ impl Coros {
         let (mut odd, class) = (self.odd.lock(), class_of(stack_bytes));
         match odd_one(&mut odd, class, self.own.owns_locals) {
             Err(error) if error.kind() == io::ErrorKind::OutOfMemory && drop_unused(&mut odd) => {
-                odd_one(&mut odd, class, self.own.owns_locals)
+                let again = odd_one(&mut odd, class, self.own.owns_locals);
+                if again.is_err() {
+                    // A mapping whose guard was refused goes back. If it were one too many, the kernel would
+                    // refuse `malloc` its next page.
+                    drop_unused(&mut odd);
+                }
+                again
             }
             done => done,
         }

@@ -575,6 +575,17 @@ fn have_stacks(number: usize) {
     cancel_all(threads);
 }
 
+/// Returns `true` if the kernel gives `malloc` more memory where the heap ends. The kernel refuses that to a
+/// process with one mapping too many, which `mmap` allows.
+fn heap_can_grow() -> bool {
+    // SAFETY: only the main thread allocates where this memory ends, and it waits for this test. libc does
+    // not know of the new page, and may take it as its next.
+    unsafe {
+        let end = libc::syscall(libc::SYS_brk, 0);
+        libc::syscall(libc::SYS_brk, end + 4096) == end + 4096
+    }
+}
+
 /// How many green threads block together while there is no mapping.
 const BLOCKED: usize = 32;
 
@@ -598,11 +609,9 @@ fn a_refusal_for_want_of_mappings_disturbs_no_other_thread() {
                 have_threads(8);
                 have_stacks(BLOCKED);
                 // Asked while there is a mapping for the question.
-                let refused = if system::has_guard_marks() {
-                    "cannot map a stack of"
-                } else {
-                    "cannot install a stack's guard"
-                };
+                let guards_are_marks = system::has_guard_marks();
+                let refused =
+                    if guards_are_marks { "cannot map a stack of" } else { "cannot install a stack's guard" };
                 let fillers = Fillers::new(most_mappings());
                 fillers.part();
                 // Each new size needs a mapping of its own.
@@ -613,6 +622,9 @@ fn a_refusal_for_want_of_mappings_disturbs_no_other_thread() {
                     Builder::new().stack_size(bytes).spawn(|| runtime::sleep(HOUR))
                 });
                 assert_says(&error, &[refused, "vm.max_map_count"]);
+                if !guards_are_marks {
+                    assert!(heap_can_grow(), "the refused stack has taken the last mapping");
+                }
                 // No OS thread can start either: green threads that block delay others, and no call fails.
                 blocked_together(BLOCKED, || std::thread::sleep(Duration::from_millis(5)));
                 others.go_on();
