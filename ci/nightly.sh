@@ -34,6 +34,7 @@ running() {
     step target/none ci/stress.sh $stress
     step target/none env RUNTIME_THREAD_LOCALS=green cargo nextest run -p tests --tests
     step target/debug ci/soak.sh $soak
+    step target/none ci/allocators.sh $soak
     step target/release ci/simulations.sh $simulations
     # Longer loads than the one second each of .ci/run, and a long soak of `interpose`.
     export LOAD_SECONDS=$load SOAK_SECONDS=$interpose
