@@ -1,11 +1,12 @@
 //! How an M sleeps, and who wakes it. Sysmon sleeps otherwise (`sysmon.rs`, `plan.rs`).
 //!
-//! An M without a P looks for work, and then sleeps in one of six ways:
+//! An M without a P looks for work, and then sleeps in one of eight ways:
 //!
 //! | the M | stands in | is woken by | which leaves |
 //! | --- | --- | --- | --- |
 //! | is **parked** | the list of parked Ms (`idle.rs`) | a thread that has a P or a watch for it; sysmon | a wish |
 //! | the same, with bound Gs | the same | the waker of a bound G | a G in its queue |
+//! | the same, and watches over lone Gs | the same | itself, each 20 us (`lone_watch.rs`) | nothing |
 //! | **polls** | the netpoller | an event, a timer, a break | nothing |
 //! | is **in line** for a P | the line for Ps (`idle.rs`) | an M that gives its P up | a wish: the P |
 //! | is **reserved** | no list | the waker of a bound G | a G in its queue |
@@ -31,6 +32,7 @@
 
 pub(crate) mod idle;
 pub(crate) mod in_place;
+pub(crate) mod lone_watch;
 pub(crate) mod nap;
 pub(crate) mod note;
 mod plan;

@@ -83,7 +83,8 @@
 //! - `end/deadlock.rs`: a thread that may still run is never counted as asleep.
 //! - `wait/futex.rs`: a wait for a word of memory sees the changed word or is woken (feature `interpose`).
 //! - `asleep/idle.rs`: no work is stranded. A maker of work publishes the work and then looks for sleeping
-//!   Ms. An M announces its sleep and then looks for work.
+//!   Ms. An M announces its sleep and then looks for work. The same holds of an M that ends its watch over
+//!   lone Gs.
 //! - `watch/samples.rs`: what a signal handler writes for a reader is read whole or lost.
 //! - `asleep/plan.rs`: sysmon looks no later than the requested time, whenever the request comes.
 //! - `sources/net_wakers.rs`: a future that waits for the network is woken once, or gives up.

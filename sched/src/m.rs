@@ -47,6 +47,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 use netpoll::Waiter;
 
 use crate::asleep::Sleep;
+use crate::asleep::lone_watch::LoneWatch;
 use crate::asleep::rest::Homes;
 use crate::g::ids;
 use crate::g::own::OwnG;
@@ -118,6 +119,12 @@ pub(crate) struct Own {
     pub(crate) is_coming_spare: Cell<bool>,
     /// True if the last wait for the network was so short that spinning would have been better.
     pub(crate) network_is_quick: Cell<bool>,
+    /// The watch over lone Gs, while this M has it (`asleep/lone_watch.rs`).
+    pub(crate) watch: RefCell<Option<LoneWatch>>,
+    /// True if the M has left a lone G to its P in its search.
+    pub(crate) left_lone: Cell<bool>,
+    /// True if the M has seen a lone G wait for too long: it leaves none in its next search.
+    pub(crate) takes_lone: Cell<bool>,
     /// True if the flight recorder was on when the M last began to run a G, as far as its P had noticed.
     pub(crate) records: Cell<bool>,
     /// Since when the M has had its P while other Ms waited for one; 0 if the M has not looked.
@@ -187,6 +194,9 @@ impl M {
                 spinning: Cell::new(false),
                 is_coming_spare: Cell::new(false),
                 network_is_quick: Cell::new(false),
+                watch: RefCell::new(None),
+                left_lone: Cell::new(false),
+                takes_lone: Cell::new(false),
                 records: Cell::new(false),
                 since: Cell::new(0),
                 ready: RefCell::new(Vec::new()),
@@ -286,9 +296,15 @@ impl<'m> OwnM<'m> {
         self.lent_p().is_some_and(|p| p.lease.is_lost(&self.m.lender))
     }
 
+    /// Returns `true` if the M watches over lone Gs.
+    pub(crate) fn watches(self) -> bool {
+        self.own().watch.borrow().is_some()
+    }
+
     /// Makes `p` the M's P. The caller has just won its lease.
     #[inline]
     pub(crate) fn acquire(self, p: &P) {
+        debug_assert!(self.own().p.get().is_null(), "an M holds one P");
         debug_assert!(self.own().roams_until.get() == 0, "an M with a P does not roam");
         self.own().p.set(p);
         p.set_holder(ptr::from_ref(self.m).cast());

@@ -226,7 +226,7 @@ fn spawn_alone(entered: Entered, spec: Spec, needs: Needs, init: Init<'_>) -> io
     }
     // SAFETY: the G comes from the pool, so this thread alone has it until the G lies in a run queue.
     init(unsafe { OwnG::new(g) });
-    sched.make_work(|| match entered.held() {
+    let publish = || match entered.held() {
         Some(held) => held.counters.spawn(|| {
             held.on_spawned(g);
             held.queue.put_fresh(g);
@@ -235,6 +235,10 @@ fn spawn_alone(entered: Entered, spec: Spec, needs: Needs, init: Init<'_>) -> io
             sched.on_spawned_outside(g);
             sched.global.push(g);
         }),
+    };
+    sched.idle.make_work(publish, || match entered.held() {
+        Some(held) => sched.wake_for_one(held),
+        None => sched.wake_idle_p(),
     });
     Ok(g)
 }

@@ -38,6 +38,8 @@ pub(crate) struct Idle<M> {
     /// The number of parked Ms; written under the lock, read without it.
     parked_ms: AtomicUsize,
     spinning: AtomicUsize,
+    /// 1 while an M watches over lone Gs in its sleep (`asleep/lone_watch.rs`).
+    watching: AtomicUsize,
     /// The number of Ms in line for a P; written under the lock, read without it. On a cache line of its own,
     /// because each M reads it whenever it looks for work.
     wanting_ms: OwnLine,
@@ -131,6 +133,7 @@ impl<M: PartialEq + Copy> Idle<M> {
             idle_ps: AtomicUsize::new(0),
             parked_ms: AtomicUsize::new(0),
             spinning: AtomicUsize::new(0),
+            watching: AtomicUsize::new(0),
             wanting_ms: OwnLine(AtomicUsize::new(0)),
         }
     }
@@ -375,6 +378,51 @@ impl<M: PartialEq + Copy> Idle<M> {
         }
     }
 
+    /// As `wake_for_work`, for one G in the queue of a P. `wake` is not called either if `is_lone` says that
+    /// no other G waits there, and an M watches over lone Gs. *Runs on: as `wake_for_work`.*
+    #[inline]
+    pub(crate) fn wake_for_one(
+        &self,
+        is_lone: impl FnOnce() -> bool,
+        all_busy: impl FnOnce(),
+        wake: impl FnOnce(),
+    ) {
+        let watched = || self.is_watched() && is_lone();
+        if self.idle_ps() == 0 {
+            all_busy();
+        } else if self.no_m_spins() && !watched() {
+            wake();
+        }
+    }
+
+    /// Promises to look for lone Gs again and again, unless an M has promised. Returns `true` if so.
+    pub(crate) fn begin_watch(&self) -> bool {
+        // SeqCst: one order of all counts and looks.
+        self.watching.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Returns `true` if an M has promised to look for lone Gs again and again. *Runs on: any thread, after a
+    /// full fence.*
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        // SeqCst: after the G was published, or after a promise was withdrawn. Pairs with `end_watch`.
+        self.watching.load(Ordering::SeqCst) > 0
+    }
+
+    /// Withdraws that promise, and looks once more: returns `true` if `any_work` finds work, lone Gs
+    /// included.
+    pub(crate) fn end_watch(&self, any_work: impl FnOnce() -> bool) -> bool {
+        if broken!("idle_watch_ends_after_its_look") {
+            let found = any_work();
+            self.watching.store(0, Ordering::SeqCst);
+            return found;
+        }
+        // SeqCst: one order of all counts. Pairs with `is_watched`.
+        self.watching.store(0, Ordering::SeqCst);
+        self.look_again();
+        any_work() && !broken!("idle_watch_ends_without_a_look")
+    }
+
     /// Takes an idle P for an M that is to look for work, and makes that M's promise. Returns `None` if no P
     /// is idle, or an M has promised to look. *Runs on: a maker of work, after its fence.*
     pub(crate) fn take_to_look(&self, set_held: impl FnOnce(usize)) -> Option<usize> {
@@ -422,6 +470,7 @@ impl<M: PartialEq + Copy> Idle<M> {
 mod models {
     use super::*;
     use crate::asleep::rest::Homes;
+    use crate::sync::models::Reached;
     use loom::sync::Arc;
     use loom::thread;
 
@@ -467,8 +516,29 @@ mod models {
             take(&self.queues[0]) || take(&self.queues[1]) || take(&self.global)
         }
 
-        fn any_work(&self) -> bool {
+        /// Models `Sched::any_g_waits`.
+        fn any_g_waits(&self) -> bool {
             self.queues.iter().chain([&self.global]).any(|q| q.load(Ordering::Acquire) > 0)
+        }
+
+        /// Models `Sched::any_work`.
+        fn any_work(&self) -> bool {
+            match self.idle.is_watched() {
+                true => self.queues.iter().any(|q| q.load(Ordering::Acquire) > 1),
+                false => self.any_g_waits(),
+            }
+        }
+
+        /// As `make_work`, by the holder of the P, which may leave a lone G to a watch.
+        fn make_own_work(&self, queue: &AtomicUsize) {
+            let wake = || {
+                if self.idle.take_to_look(|_| ()).is_some() {
+                    self.started.fetch_add(1, Ordering::SeqCst);
+                }
+            };
+            let is_lone = || queue.load(Ordering::Relaxed) == 1;
+            let publish = || _ = queue.fetch_add(1, Ordering::Release);
+            self.idle.make_work(publish, || self.idle.wake_for_one(is_lone, || (), wake));
         }
 
         /// An M that holds P `p` and spins has found no work and goes to sleep. Returns `true` if it stays
@@ -496,6 +566,49 @@ mod models {
 
     fn stranded(m: &Machine, awake: bool) -> bool {
         m.any_work() && !awake && m.started.load(Ordering::SeqCst) == 0
+    }
+
+    /// An M begins a watch when it goes to sleep, and ends it.
+    #[test]
+    fn a_lone_g_is_not_stranded_when_a_watch_begins_or_ends() {
+        static WATCHED: Reached = Reached::new();
+        static ASLEEP: Reached = Reached::new();
+        loom::model(|| {
+            let m = machine();
+            m.idle.count_spinning();
+            let watcher = m.clone();
+            let watcher = thread::spawn(move || {
+                assert!(watcher.idle.begin_watch());
+                let awake = watcher.rest(1);
+                awake || watcher.idle.end_watch(|| watcher.any_g_waits())
+            });
+            m.make_own_work(&m.queues[0]);
+            WATCHED.note(m.idle.is_watched());
+            m.make_own_work(&m.queues[0]);
+            let awake = watcher.join().unwrap();
+            ASLEEP.note(!awake);
+            m.idle.end_watch(|| false);
+            assert!(!stranded(&m, awake), "a G waits while every M sleeps");
+        });
+        WATCHED.assert();
+        ASLEEP.assert();
+    }
+
+    /// The M that goes to sleep leaves the lone G to the other one, which ends its watch.
+    #[test]
+    fn a_lone_g_is_not_stranded_between_a_watch_and_an_m_that_goes_to_sleep() {
+        loom::model(|| {
+            let m = machine();
+            m.idle.count_spinning();
+            assert!(m.idle.begin_watch());
+            let sleeper = m.clone();
+            let sleeper = thread::spawn(move || sleeper.rest(1));
+            let watcher = m.clone();
+            let watcher = thread::spawn(move || watcher.idle.end_watch(|| watcher.any_g_waits()));
+            m.make_own_work(&m.queues[0]);
+            let awake = [sleeper.join().unwrap(), watcher.join().unwrap()].contains(&true);
+            assert!(!stranded(&m, awake), "a G waits while every M sleeps");
+        });
     }
 
     #[test]

@@ -99,6 +99,33 @@ impl WishWord {
         Wish::from(self.0.swap(NOTHING, Ordering::Acquire))
     }
 
+    /// Sleeps by `sleep` in the list of parked Ms until there is a wish; looks first, unless `sleeps`. If the
+    /// M wakes up and finds no wish, it sleeps on if `goes_on` says so. Otherwise it leaves the list by
+    /// `leave`, which returns `false` if another thread has taken the M out of the list. Returns the wish;
+    /// `None` if the M has left the list by itself, so that no wish can come. *Runs on: the M.*
+    pub(crate) fn await_in_list(
+        &self,
+        mut sleeps: bool,
+        mut sleep: impl FnMut(),
+        mut goes_on: impl FnMut() -> bool,
+        mut leave: impl FnMut() -> bool,
+    ) -> Option<Wish> {
+        loop {
+            if sleeps {
+                sleep();
+            }
+            sleeps = true;
+            match self.take() {
+                Wish::Nothing if goes_on() => {}
+                Wish::Nothing if leave() || broken!("wish_left_behind") => return None,
+                // The thread that took the M out of the list is about to leave its wish, and to wake it once
+                // more.
+                Wish::Nothing => {}
+                wish => return Some(wish),
+            }
+        }
+    }
+
     /// Takes the P out of the wish, if there is one that was handed to a parked M. *Runs on: another M, under
     /// the lock of the idle lists, in which it then puts this M back.*
     pub(crate) fn take_over(&self) -> Option<Wish> {
@@ -134,6 +161,7 @@ mod models {
     use crate::sync::models::{Reached, Turns, explore};
     use loom::sync::{Arc, Condvar, Mutex};
     use loom::thread;
+    use std::cell::Cell;
 
     const P: usize = 0;
     /// The M that sleeps in the list at first, and the M that has no P and looks for one.
@@ -197,20 +225,33 @@ mod models {
         /// Models `Sched::sleep_until_handed`, and the next `wait_for_p`. Returns `true` if the sleeper has
         /// got the P. The M stays in the list when all ends.
         fn sleeps_and_looks(&self) -> bool {
-            loop {
+            let ends = Cell::new(false);
+            let sleep = || {
                 self.sleep();
-                let ends = self.ends.load(Ordering::SeqCst) == 1;
-                match self.wishes[SLEEPER].take() {
-                    Wish::Nothing if ends => return false,
-                    Wish::Nothing if self.idle.leave(&SLEEPER) && self.takes_or_parks(SLEEPER) => {
-                        return true;
-                    }
-                    Wish::Nothing => {}
-                    wish => {
+                ends.set(self.ends.load(Ordering::SeqCst) == 1);
+            };
+            let leave = || ends.get() || self.idle.leave(&SLEEPER);
+            loop {
+                match self.wishes[SLEEPER].await_in_list(true, sleep, || false, leave) {
+                    None if ends.get() => return false,
+                    None if self.takes_or_parks(SLEEPER) => return true,
+                    None => {}
+                    Some(wish) => {
                         assert_eq!(wish, Wish::Run { p: P, spinning: false });
                         return true;
                     }
                 }
+            }
+        }
+
+        /// Models `Sched::sleep_until_handed` of an M that watches, and finds at once that a lone G waits for
+        /// too long. Returns the P that it has.
+        fn watches_and_leaves(&self) -> Option<usize> {
+            let leave = || self.idle.leave(&SLEEPER);
+            match self.wishes[SLEEPER].await_in_list(false, || self.sleep(), || false, leave) {
+                Some(Wish::Run { p, spinning: true }) => Some(p),
+                Some(wish) => panic!("nothing leaves this wish: {wish:?}"),
+                None => self.idle.take(|_| ()).inspect(|_| self.idle.count_spinning()),
             }
         }
     }
@@ -241,6 +282,39 @@ mod models {
             }
         });
         taken_over.assert();
+    }
+
+    /// An M that watches over lone Gs leaves the list to take a P, while a maker of work wakes it with one.
+    #[test]
+    fn an_m_that_leaves_the_list_for_a_lone_g_has_one_p() {
+        static WOKEN: Reached = Reached::new();
+        static LEFT: Reached = Reached::new();
+        explore(3, || {
+            let world = World::new();
+            for p in [P, P + 1] {
+                world.idle.give_up(p, || true, || ());
+            }
+            let watcher = world.clone();
+            let watcher = thread::spawn(move || watcher.watches_and_leaves());
+            // As `Sched::wake_idle_p`; a P for which no M sleeps stays with the caller, and the promise too.
+            let kept = world.idle.take_to_look(|_| ()).filter(|&p| match world.idle.unpark() {
+                Some(m) => {
+                    world.wishes[m].hand_to_parked(p, true);
+                    world.wake();
+                    WOKEN.note(true);
+                    false
+                }
+                None => true,
+            });
+            LEFT.note(kept.is_some());
+            let has = watcher.join().unwrap();
+            assert_eq!(world.wishes[SLEEPER].take(), Wish::Nothing, "a P is left behind");
+            let held = usize::from(has.is_some()) + usize::from(kept.is_some());
+            assert_eq!(world.idle.idle_ps() + held, 2, "a P is lost");
+            assert_eq!(world.idle.spinning(), held, "a promise without an M that keeps it");
+        });
+        WOKEN.assert();
+        LEFT.assert();
     }
 
     #[test]

@@ -149,7 +149,7 @@ impl Sched {
         drop(ms);
         tids.push(self.sysmon.tid());
         // Read the queues before the Ps: a thread that took a G out of a queue has a P by then.
-        !self.something_comes() && !self.any_work() && self.idle.idle_ps() >= self.procs()
+        !self.something_comes() && !self.any_g_waits() && self.idle.idle_ps() >= self.procs()
     }
 
     /// Returns `true` if a timer, the network or sysmon may wake a G. (sysmon asks the system again for what

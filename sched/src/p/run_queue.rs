@@ -71,8 +71,15 @@ impl RunQueue {
         }
     }
 
+    /// Returns `true` if one G waits here, in the slot or in a queue. *Runs on: the holder of the P.*
+    pub(crate) fn has_one(&self) -> bool {
+        let next = usize::from(!self.next.load(Ordering::Relaxed).is_null());
+        next + self.woken.len() + self.fresh.len() == 1
+    }
+
     /// Makes `g` the next G to run. The caller is off to pop, so no thief need see `g`, and no M be woken for
-    /// it. So nothing is published. Precondition: no other G was handed since the last pop.
+    /// it. So nothing is published. Preconditions: no other G was handed since the last pop, and the slice is
+    /// not over (`is_over`).
     #[inline]
     pub(crate) fn hand(&self, g: GRef) {
         let before = self.handed.replace(Some(g));
@@ -104,19 +111,27 @@ impl RunQueue {
         self.fresh.push(g);
     }
 
+    /// Returns `true` if the queues have their turn at the next pop, before the slot.
+    #[inline]
+    pub(crate) fn is_over(slice: u32) -> bool {
+        slice >= SLICE
+    }
+
     /// Takes the next G of this P. `round` is the number of the P's round. `slice` counts the picks since a
     /// queue had its turn.
     #[inline]
     pub(crate) fn pop(&self, round: u32, slice: &mut u32) -> Option<GRef> {
         let handed = self.handed.take();
-        if *slice < SLICE
-            && let Some(g) = handed.or_else(|| self.take_next())
-        {
+        debug_assert!(handed.is_none() || !Self::is_over(*slice), "a G was handed that does not come next");
+        if let Some(g) = handed {
             *slice += 1;
             return Some(g);
         }
-        if let Some(g) = handed {
-            self.woken.push(g);
+        if !Self::is_over(*slice)
+            && let Some(g) = self.take_next()
+        {
+            *slice += 1;
+            return Some(g);
         }
         *slice = 0;
         let queued = if round.is_multiple_of(FRESH_FIRST) {
@@ -192,19 +207,21 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "crossbeam-deque makes pointers of integers")]
-    fn a_handed_g_comes_first_until_the_queues_have_their_turn() {
+    fn a_handed_g_comes_first_and_the_one_in_the_slot_until_the_queues_have_their_turn() {
         let gs: Vec<GRef> = (0..4).map(|_| table::take(0, |_| ()).unwrap()).collect();
         let fill = || {
             let queue = RunQueue::new();
             queue.put_fresh(gs[0]);
             queue.put_woken(gs[1]);
             queue.put_next(gs[2]);
-            queue.hand(gs[3]);
             queue
         };
-        assert_eq!(order(&fill(), &mut 0, &gs), [3, 2, 1, 0]);
-        // A G that always hands the P to another must not keep out the Gs in the queues.
-        assert_eq!(order(&fill(), &mut SLICE.clone(), &gs), [1, 2, 3, 0]);
+        let handed = fill();
+        handed.hand(gs[3]);
+        assert_eq!(order(&handed, &mut 0, &gs), [3, 2, 1, 0]);
+        // A G that always readies another must not keep out the Gs in the queues.
+        assert!(RunQueue::is_over(SLICE) && !RunQueue::is_over(SLICE - 1));
+        assert_eq!(order(&fill(), &mut SLICE.clone(), &gs), [1, 2, 0]);
         table::give(gs);
     }
 

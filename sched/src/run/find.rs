@@ -6,13 +6,14 @@
 use netpoll::Turn;
 use timers::clock;
 
+use crate::asleep::lone_watch::{self, Found, LoneWatch};
 use crate::asleep::rest::SleepKind;
 use crate::asleep::wish::Wish;
 use crate::g::GRef;
 use crate::g::list::GList;
 use crate::m::{MRef, OwnM};
-use crate::p::Held;
 use crate::p::event::By;
+use crate::p::{Held, P};
 use crate::run::sched::Sched;
 
 /// What an M does after its sleep.
@@ -131,12 +132,15 @@ impl Sched {
             return None;
         }
         m.own().spinning.set(true);
+        let takes_lone = m.own().takes_lone.take();
+        m.own().left_lone.set(false);
         let start = clock::now();
         let enough = if m.own().network_is_quick.get() { SPIN_NET_NS } else { SPIN_NS };
         loop {
             let now = clock::now();
             let last = now - start >= enough;
-            if let Some(g) = self.steal_round(held, ps, last.then_some(now)).or_else(|| m.home.pop()) {
+            let g = self.steal_round(m, held, ps, last.then_some(now), takes_lone);
+            if let Some(g) = g.or_else(|| m.home.pop()) {
                 return Some(g);
             }
             if last || self.is_exiting() {
@@ -161,12 +165,22 @@ impl Sched {
         self.polled_g(m, held)
     }
 
-    fn steal_round(&self, held: Held<'_>, ps: usize, last_at: Option<u64>) -> Option<GRef> {
+    fn steal_round(
+        &self,
+        m: OwnM<'_>,
+        held: Held<'_>,
+        ps: usize,
+        last_at: Option<u64>,
+        takes_lone: bool,
+    ) -> Option<GRef> {
         let first = held.own().random_below(ps);
         for victim in (0..ps).map(|i| (first + i) % ps).filter(|&i| i != held.index) {
             let victim = self.p(victim);
             let before = held.queue.len();
-            if let Some(g) = victim.queue.steal(&held.queue, last_at.is_some()) {
+            if !takes_lone && self.leaves_lone_g(m, victim) {
+                continue;
+            }
+            if let Some(g) = victim.queue.steal(&held.queue, takes_lone || last_at.is_some()) {
                 held.counters.steals.one();
                 // Thieves may have taken some of these again.
                 held.counters.stolen.add(1 + held.queue.len().saturating_sub(before) as u64);
@@ -202,9 +216,17 @@ impl Sched {
         }
     }
 
-    /// Returns `true` if a G lies in a run queue of a P or in the global queue. *Runs on: any thread; after
-    /// `Idle::look_again` it misses nothing.*
+    /// Returns `true` if a G lies in a run queue of a P or in the global queue; while an M watches over lone
+    /// Gs, these do not count. *Runs on: any thread; after `Idle::look_again` it misses nothing.*
     pub(crate) fn any_work(&self) -> bool {
+        match self.idle.is_watched() {
+            true => !self.global.is_empty() || self.ps().any(|p| p.queue.len() > 1),
+            false => self.any_g_waits(),
+        }
+    }
+
+    /// As `any_work`, with the lone Gs.
+    pub(crate) fn any_g_waits(&self) -> bool {
         !self.global.is_empty() || self.ps().any(|p| !p.queue.is_empty())
     }
 
@@ -219,15 +241,15 @@ impl Sched {
     }
 
     fn rest_without_p(&self, m: OwnM<'_>) -> Then {
+        self.begin_watch(m);
         if self.idle.withdraw(m.own().spinning.replace(false), || self.any_work()) {
-            if self.take_idle_p(m).is_some() {
-                self.idle.count_spinning();
-                m.own().spinning.set(true);
-            }
+            self.take_p_to_look(m);
+            self.end_watch(m);
             return Then::Look;
         }
         match self.turn_to_block() {
             Some(turn) => {
+                self.end_watch(m);
                 self.block_in_netpoll(m, turn);
                 Then::Look
             }
@@ -237,6 +259,14 @@ impl Sched {
                 self.netpoll.wake_by(self.heaps.time_sleep_until().min(self.look_for_deadlock_at()));
                 self.park_m(m)
             }
+        }
+    }
+
+    /// Takes an idle P if there is one, and promises to look for work. *Runs on: `m`, without a P.*
+    fn take_p_to_look(&self, m: OwnM<'_>) {
+        if self.take_idle_p(m).is_some() {
+            self.idle.count_spinning();
+            m.own().spinning.set(true);
         }
     }
 
@@ -400,25 +430,81 @@ impl Sched {
     fn sleep_until_handed(&self, m: OwnM<'_>) -> Then {
         debug_assert!(!m.own().spinning.get());
         self.on_m_sleeps(m, SleepKind::Parked);
-        let mut sleeps = m.sleep.rest.begin(SleepKind::Parked, || !m.home.is_empty());
-        let then = loop {
-            if sleeps {
-                self.sleep_on_note(m, None);
-            }
-            match m.sleep.wish.take() {
-                // The M is still in the list: a G in its own queue woke it.
-                Wish::Nothing if self.is_exiting() || self.idle.leave(&MRef::new(m.shared())) => {
-                    break Then::Look;
+        let wish = m.sleep.wish.await_in_list(
+            m.sleep.rest.begin(SleepKind::Parked, || !m.home.is_empty()),
+            || self.sleep_on_note(m, m.watches().then_some(lone_watch::LOOK)),
+            || self.goes_on_watching(m),
+            || self.is_exiting() || self.idle.leave(&MRef::new(m.shared())),
+        );
+        let then = match wish {
+            Some(wish) => self.fulfil(m, wish),
+            None => {
+                if m.own().takes_lone.get() {
+                    self.take_p_to_look(m);
                 }
-                // The thread that took the M out of the list is about to leave its wish, and to wake it once
-                // more.
-                Wish::Nothing => sleeps = true,
-                wish => break self.fulfil(m, wish),
+                Then::Look
             }
         };
         m.sleep.rest.over();
         self.on_m_woken(m);
+        self.end_watch(m);
         then
+    }
+
+    /// Begins a watch if this M has left a lone G in its search, and no other M watches. *Runs on: `m`, which
+    /// has promised to look for work.*
+    fn begin_watch(&self, m: OwnM<'_>) {
+        // Windows ends a sleep with a tick of its clock, each 1 to 16 ms.
+        if m.own().left_lone.replace(false) && !cfg!(windows) && self.idle.begin_watch() {
+            m.own().watch.replace(Some(LoneWatch::new()));
+        }
+    }
+
+    /// Ends the watch of `m`, if it watches. Wakes an M if there is work for which none was woken, and `m`
+    /// has not promised to look. *Runs on: `m`.*
+    fn end_watch(&self, m: OwnM<'_>) {
+        if m.own().watch.take().is_some()
+            && self.idle.end_watch(|| self.any_g_waits())
+            && !m.own().spinning.get()
+        {
+            self.wake_idle_p();
+        }
+    }
+
+    /// Returns `true` if a lone G waits at `victim`, and that P makes rounds: it will soon come to the G.
+    /// *Runs on: `m`, which looks for work.*
+    pub(crate) fn leaves_lone_g(&self, m: OwnM<'_>, victim: &P) -> bool {
+        let rounds = victim.rounds();
+        if victim.queue.len() != 1 {
+            return false;
+        }
+        // About a microsecond.
+        (0..32).for_each(|_| std::hint::spin_loop());
+        let leaves = victim.rounds() != rounds;
+        if leaves {
+            m.own().left_lone.set(true);
+        }
+        leaves
+    }
+
+    /// Looks for lone Gs if `m` watches over them. Returns `true` if it is to sleep on. *Runs on: as
+    /// `sleep_until_handed`.*
+    fn goes_on_watching(&self, m: OwnM<'_>) -> bool {
+        if self.is_exiting() || !m.home.is_empty() {
+            return false;
+        }
+        let look = |watch: &mut LoneWatch| watch.note(self.ps().map(|p| (!p.queue.is_empty(), p.rounds())));
+        let found = m.own().watch.borrow_mut().as_mut().map(look);
+        match found {
+            None => return false,
+            Some(Found::Nothing) => {}
+            Some(Found::Late) => {
+                m.own().takes_lone.set(true);
+                return false;
+            }
+            Some(Found::Quiet) => self.end_watch(m),
+        }
+        true
     }
 
     /// Does what the wish asks for. *Runs on: `m`, without a P.*

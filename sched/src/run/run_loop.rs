@@ -62,12 +62,12 @@ impl Sched {
         })
     }
 
-    /// Shows the G that was handed to this P to other Ms, because this M may run another G first, or gives the
-    /// P up.
+    /// Shows the G that was handed to this P to other Ms, because this M may run another G first, or gives
+    /// the P up.
     #[inline]
     pub(crate) fn publish_handed(&self, held: Held<'_>) {
         if held.queue.publish_handed() {
-            self.wake_idle_p();
+            self.wake_for_one(held);
         }
     }
 

@@ -15,13 +15,14 @@ use crate::g::binding::Binding;
 use crate::g::list::GList;
 use crate::g::wait::{Decision, Outcome};
 use crate::g::{G, GRef, Status, Ticket};
-use crate::m::M;
 use crate::m::binding::Bound;
 use crate::m::current::current;
 use crate::m::os_thread;
 use crate::m::release::release;
+use crate::m::{M, OwnM};
 use crate::p::Held;
 use crate::p::event::By;
+use crate::p::run_queue::RunQueue;
 use crate::run::boundary::{Entered, enter};
 use crate::run::case_waker;
 use crate::run::sched::Sched;
@@ -52,9 +53,10 @@ pub(crate) fn wake_at_end(entered: &Entered, ticket: Ticket) {
     if !parked || wake_if_unqueueable(g, By::Caller) {
         return;
     }
+    g.set_status(Status::Runnable);
     match local_p(entered, g) {
+        Some(held) if RunQueue::is_over(held.own().slice.get()) => ready_next(entered.m(), held, g),
         Some(held) => {
-            g.set_status(Status::Runnable);
             held.on_ready(g);
             held.queue.hand(g);
         }
@@ -71,15 +73,18 @@ pub(crate) fn ready(g: GRef) {
     g.set_status(Status::Runnable);
     let entered = enter();
     match entered.as_ref().and_then(|e| local_p(e, g)) {
-        Some(held) => {
-            let m = entered.as_ref().expect("a P is held").m();
-            held.on_ready(g);
-            held.queue.put_next(g);
-            // The scheduler is read again, so that no register keeps it over the look.
-            m.sched().wake_idle_p();
-        }
+        Some(held) => ready_next(entered.as_ref().expect("a P is held").m(), held, g),
         None => ready_globally(g, By::Caller),
     }
+}
+
+/// Puts `g`, whose status is that it is runnable, into the slot of this P, and wakes an M for it if need be.
+#[inline(always)]
+fn ready_next(m: OwnM<'_>, held: Held<'_>, g: GRef) {
+    held.on_ready(g);
+    held.queue.put_next(g);
+    // The scheduler is read again, so that no register keeps it over the look.
+    m.sched().wake_for_one(held);
 }
 
 /// Wakes `g` and returns `true` if no run queue of a P may hold it. That is so of a plain OS thread, a G
@@ -264,6 +269,14 @@ impl Sched {
     #[inline]
     pub(crate) fn wake_idle_p(&self) {
         self.idle.wake_for_work(|| self.sysmon.work_waits(), || self.wake_idle_p_slow());
+    }
+
+    /// As `wake_idle_p`, for one G in the queue of this P. If no other G waits there, an M may watch over it
+    /// instead (`asleep/lone_watch.rs`).
+    #[inline]
+    pub(crate) fn wake_for_one(&self, held: Held<'_>) {
+        let is_lone = || held.queue.has_one();
+        self.idle.wake_for_one(is_lone, || self.sysmon.work_waits(), || self.wake_idle_p_slow());
     }
 
     #[cold]

@@ -5,6 +5,7 @@ mod hogs;
 mod hogs_signal;
 mod idle;
 mod limits;
+mod lone;
 mod memory;
 mod threads;
 mod trim;

@@ -15,7 +15,7 @@ use runtime::thread::Cancelled;
 use runtime::time::{Elapsed, timeout};
 use runtime::{JoinHandle, sleep, spawn, yield_now};
 use tests::crowd::{crowd, in_each, with_each};
-use tests::{ON_PURPOSE, OnDrop, Random, on_each, quiet_panics_on_purpose, wait_until, with};
+use tests::{ON_PURPOSE, OnDrop, Random, on_each, quiet_panics_on_purpose, until_it_waits, wait_until, with};
 
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -24,16 +24,10 @@ fn was_cancelled<T: std::fmt::Debug>(thread: JoinHandle<T>) {
     assert!(thread.join().unwrap_err().is::<Cancelled>());
 }
 
-/// Spawns a green thread that will wait in `does`, and gives it time to get there.
+/// Spawns a green thread, and waits until it waits in `does`.
 fn waits<T: Send + 'static>(does: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-    let about_to = Arc::new(AtomicBool::new(false));
-    let says = about_to.clone();
-    let thread = spawn(move || {
-        says.store(true, SeqCst);
-        does()
-    });
-    wait_until("the thread is about to wait", || about_to.load(SeqCst));
-    sleep(2 * MILLI);
+    let thread = spawn(does);
+    until_it_waits(&thread);
     thread
 }
 
