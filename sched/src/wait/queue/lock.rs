@@ -168,7 +168,8 @@ impl Spin {
     fn try_take(&self) -> Option<SpinRelease<'_>> {
         // Acquire: sees what the last holder did. Pairs with the Release in `SpinRelease::drop`.
         let taken = self.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
-        taken.is_ok().then_some(SpinRelease(self))
+        // Made only if the lock was taken: the drop releases the lock, whose holder another thread may be.
+        taken.is_ok().then(|| SpinRelease(self))
     }
 
     /// Releases the lock, calls `f`, and takes the lock again. *Runs on: the holder. The call borrows its
@@ -340,6 +341,8 @@ mod tests {
     fn a_lock_that_is_held_is_not_taken_by_a_try() {
         let lock = Lock::new(1);
         let held = lock.lock();
+        // Twice: a try in vain must leave the lock to its holder.
+        assert!(lock.try_lock().is_none());
         assert!(lock.try_lock().is_none());
         drop(held);
         *lock.try_lock().unwrap() += 1;
