@@ -70,7 +70,7 @@ mod ticks;
 pub use threads::{Doing, processors_in_set};
 pub(crate) use threads::{
     LISTS_THREADS, blocked_at, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread,
-    thread_id, thread_ids, timer_slack,
+    thread_id, thread_ids, timer_slack, yield_thread,
 };
 #[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64"), not(portable)))]
 pub(crate) use ticks::SKEW;

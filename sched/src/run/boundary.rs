@@ -367,7 +367,8 @@ pub(crate) fn yield_kept(entered: Entered) {
         }
     }
     drop(entered);
-    std::thread::yield_now();
+    // Not by libc's name: the caller may be a hook of it.
+    crate::sys::yield_thread();
 }
 
 /// Hands the M's P, if it has one, to work that waits for a P. *Runs on: `m`, in the runtime, without a

@@ -42,6 +42,12 @@ mod linux {
         unsafe { call!(libc::SYS_gettid) as i32 }
     }
 
+    /// Lets other OS threads run. libc's function may be a hook that yields to green threads.
+    pub(crate) fn yield_thread() {
+        // SAFETY: the call has no argument.
+        unsafe { call!(libc::SYS_sched_yield) };
+    }
+
     /// Returns the kernel's id of the thread with which this process began.
     pub(crate) fn main_thread_id() -> i32 {
         std::process::id().cast_signed()
@@ -180,7 +186,7 @@ pub use linux::processors_in_set;
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
 pub(crate) use linux::{
     LISTS_THREADS, blocked_at, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread,
-    thread_id, thread_ids, timer_slack,
+    thread_id, thread_ids, timer_slack, yield_thread,
 };
 
 #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
@@ -214,6 +220,10 @@ mod other {
         None
     }
 
+    pub(crate) fn yield_thread() {
+        std::thread::yield_now();
+    }
+
     pub(crate) fn shorten_slice() {}
 
     pub(crate) fn sleep_thread(time: std::time::Duration) {
@@ -232,5 +242,5 @@ pub use other::processors_in_set;
 #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
 pub(crate) use other::{
     LISTS_THREADS, blocked_at, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread,
-    thread_id, thread_ids, timer_slack,
+    thread_id, thread_ids, timer_slack, yield_thread,
 };
