@@ -148,6 +148,9 @@ pub mod functions {
             pub use interpose::threads::locks::spin::spin_lock;
             pub use interpose::threads::masks::{pause, pending, process_mask, suspend, thread_mask};
             pub use interpose::threads::names::{current, get_name, set_name};
+            pub use interpose::threads::os_thread::{
+                sched_getscheduler, sched_setaffinity, sched_setscheduler,
+            };
             pub use interpose::threads::signals::{timed_wait_signal, wait_signal, wait_signal_info};
             pub use interpose::threads::yields::sched_yield;
         }
@@ -353,6 +356,9 @@ macro_rules! __with_threads {
             pthread_spin_lock = $crate::hooks::functions::interposed::threads::spin_lock;
             pthread_timedjoin_np = $crate::hooks::functions::interposed::threads::timed_join;
             pthread_tryjoin_np = $crate::hooks::functions::interposed::threads::try_join;
+            sched_getscheduler = $crate::hooks::functions::interposed::threads::sched_getscheduler;
+            sched_setaffinity = $crate::hooks::functions::interposed::threads::sched_setaffinity;
+            sched_setscheduler = $crate::hooks::functions::interposed::threads::sched_setscheduler;
             sched_yield = $crate::hooks::functions::interposed::threads::sched_yield;
             sem_clockwait = $crate::hooks::functions::interposed::threads::clock_wait_semaphore;
             sem_post = $crate::hooks::functions::interposed::threads::post;

@@ -11,6 +11,7 @@
 //! - `create.rs`: `pthread_create`, `pthread_exit`, and what a green thread does at its begin and end.
 //! - `join.rs`: `pthread_join` and its kin, `pthread_detach`.
 //! - `names.rs`: `pthread_self`, `pthread_setname_np`, `pthread_getname_np`.
+//! - `os_thread.rs`: threads that keep an OS thread, each of its own.
 //! - `attributes.rs`: what an OS thread can do and a green thread cannot: signals, scheduling.
 //! - `masks.rs`: `pthread_sigmask` and its kin, `sigsuspend`; `masks/common.rs`: signals of the process;
 //!   `masks/kernel.rs`: the masks of OS threads.
@@ -35,6 +36,7 @@ pub mod join;
 pub mod locks;
 pub mod masks;
 pub mod names;
+pub mod os_thread;
 mod record;
 pub mod signals;
 pub mod start;

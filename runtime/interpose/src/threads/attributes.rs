@@ -5,12 +5,12 @@
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-use libc::{clockid_t, cpu_set_t, pthread_t, sched_param};
+use libc::{clockid_t, cpu_set_t, pid_t, pthread_t, sched_param};
 use netpoll::raw::fail;
 
 use super::masks::kernel::send_here;
-use super::record::{self, Record};
-use super::{masks, real};
+use super::record::{self, Kept, Record};
+use super::{masks, os_thread, real};
 use crate::raw::call;
 use crate::{error, finish, process};
 
@@ -87,7 +87,8 @@ fn signal_green(record: &Record, signal: c_int, to_itself: impl FnOnce() -> isiz
     }
 }
 
-/// libc's `pthread_setschedparam`. A green thread has `SCHED_OTHER`, and all else is `ENOTSUP`.
+/// libc's `pthread_setschedparam`. A green thread has `SCHED_OTHER`. One that asks for itself for another
+/// policy keeps its OS thread (`os_thread.rs`); for another thread that does not, all else is `ENOTSUP`.
 ///
 /// # Safety
 /// As libc's.
@@ -99,7 +100,13 @@ pub unsafe extern "C" fn set_policy(
     // SAFETY: the caller's arguments.
     unsafe {
         match Record::of(thread) {
-            Some(_) => only(policy == libc::SCHED_OTHER && (*parameters).sched_priority == 0),
+            Some(record) => {
+                let is_usual = (policy, (*parameters).sched_priority) == (libc::SCHED_OTHER, 0);
+                if is_usual && record.kept().is_none() {
+                    return 0;
+                }
+                os_thread::set_policy(record, policy, *parameters)
+            }
             None => pthread_setschedparam()(thread, policy, parameters),
         }
     }
@@ -116,52 +123,69 @@ pub unsafe extern "C" fn policy(
 ) -> c_int {
     // SAFETY: the caller's arguments.
     unsafe {
-        if Record::of(thread).is_none() {
+        let Some(record) = Record::of(thread) else {
             return pthread_getschedparam()(thread, policy, parameters);
-        }
+        };
         policy.write(libc::SCHED_OTHER);
         parameters.write(sched_param { sched_priority: 0 });
+        record.with_kept(|kept| {
+            policy.write(os_thread::policy_of(kept.id));
+            call!(libc::SYS_sched_getparam, kept.id, parameters);
+        });
     }
     0
 }
 
-/// libc's `pthread_setschedprio`. A green thread has the priority 0, and all else is `ENOTSUP`.
+/// libc's `pthread_setschedprio`. A green thread that does not keep its OS thread has the priority 0, and all
+/// else is `ENOTSUP`.
 ///
 /// # Safety
 /// As libc's.
 pub unsafe extern "C" fn set_priority(thread: pthread_t, priority: c_int) -> c_int {
     // SAFETY: the caller's arguments.
     match unsafe { Record::of(thread) } {
+        Some(record) if record.kept().is_some() => {
+            let parameters = sched_param { sched_priority: priority };
+            // SAFETY: the kernel reads the parameters.
+            os_thread::ask(record, |id| unsafe { call!(libc::SYS_sched_setparam, id, &raw const parameters) })
+        }
         Some(_) => only(priority == 0),
         // SAFETY: as above.
         None => unsafe { pthread_setschedprio()(thread, priority) },
     }
 }
 
-/// libc's `pthread_setaffinity_np`. A green thread may run on all processors of the process. A set that
-/// leaves one of these out is `ENOTSUP`.
+/// libc's `pthread_setaffinity_np`. A green thread may run on all processors of the process. One that leaves
+/// one of these out for itself keeps its OS thread (`os_thread.rs`). For another thread that does not keep
+/// one, such a set is `ENOTSUP`.
 ///
 /// # Safety
 /// As libc's.
 pub unsafe extern "C" fn set_affinity(thread: pthread_t, bytes: usize, set: *const cpu_set_t) -> c_int {
     // SAFETY: the caller's arguments.
-    if unsafe { Record::of(thread) }.is_none() {
+    let Some(record) = (unsafe { Record::of(thread) }) else {
         // SAFETY: as above.
         return unsafe { pthread_setaffinity_np()(thread, bytes, set) };
+    };
+    // SAFETY: the caller's set has this size.
+    if record.kept().is_none() && are_all_processors(unsafe { std::slice::from_raw_parts(set.cast(), bytes) })
+    {
+        return 0;
     }
-    let mut all = vec![0_u8; bytes];
-    // SAFETY: the vector has this size, of which the kernel fills a part.
-    match unsafe { processors(bytes, all.as_mut_ptr().cast()) } {
-        0 => {
-            // SAFETY: the caller's set has this size.
-            let set = unsafe { std::slice::from_raw_parts(set.cast::<u8>(), bytes) };
-            only(all.iter().zip(set).all(|(all, set)| all & !set == 0))
-        }
-        error => error,
-    }
+    // SAFETY: the caller's arguments.
+    unsafe { os_thread::set_processors(record, bytes, set) }
 }
 
-/// libc's `pthread_getaffinity_np`: all processors of the process, for a green thread.
+/// Returns `true` if a set has all processors of the process.
+pub(super) fn are_all_processors(set: &[u8]) -> bool {
+    let mut all = vec![0_u8; set.len()];
+    // SAFETY: the vector has this size, of which the kernel fills a part.
+    let error = unsafe { processors(process::id(), set.len(), all.as_mut_ptr().cast()) };
+    error == 0 && all.iter().zip(set).all(|(all, set)| all & !set == 0)
+}
+
+/// libc's `pthread_getaffinity_np`: all processors of the process, for a green thread that does not keep its
+/// OS thread.
 ///
 /// # Safety
 /// As libc's.
@@ -169,34 +193,43 @@ pub unsafe extern "C" fn affinity(thread: pthread_t, bytes: usize, set: *mut cpu
     // SAFETY: the caller's arguments.
     unsafe {
         match Record::of(thread) {
-            Some(_) => processors(bytes, set),
+            Some(record) => record
+                .with_kept(|kept| processors(kept.id, bytes, set))
+                .unwrap_or_else(|| processors(process::id(), bytes, set)),
             None => pthread_getaffinity_np()(thread, bytes, set),
         }
     }
 }
 
-/// Writes the processors of the process's first thread, and zeroes behind them. Returns an error number.
+/// Writes the processors of an OS thread, and zeroes behind them. Returns an error number.
 ///
 /// # Safety
 /// `set` is a place for `bytes` bytes.
-unsafe fn processors(bytes: usize, set: *mut cpu_set_t) -> c_int {
+unsafe fn processors(thread: pid_t, bytes: usize, set: *mut cpu_set_t) -> c_int {
     // SAFETY: this contract; the kernel returns how many bytes it has written.
     unsafe {
-        let written = call!(libc::SYS_sched_getaffinity, process::id(), bytes, set);
+        let written = call!(libc::SYS_sched_getaffinity, thread, bytes, set);
         let Ok(written) = usize::try_from(written) else { return -written as c_int };
         set.cast::<u8>().add(written).write_bytes(0, bytes - written);
     }
     0
 }
 
-/// libc's `pthread_getcpuclockid`: `ENOENT` for a green thread, which has no clock of its processor time.
+/// libc's `pthread_getcpuclockid`: `ENOENT` for a green thread that does not keep its OS thread. It has no
+/// clock of its processor time.
 ///
 /// # Safety
 /// As libc's.
 pub unsafe extern "C" fn cpu_clock(thread: pthread_t, clock: *mut clockid_t) -> c_int {
     // SAFETY: the caller's arguments.
     match unsafe { Record::of(thread) } {
-        Some(_) => libc::ENOENT,
+        Some(record) => {
+            // As the kernel has it: the number of the OS thread, a clock of one thread, of the scheduler.
+            let of = |id: pid_t| !id << 3 | 4 | 2;
+            // SAFETY: the caller's place.
+            let write = |kept: &Kept| unsafe { clock.write(of(kept.id)) };
+            record.with_kept(write).map_or(libc::ENOENT, |()| 0)
+        }
         // SAFETY: as above.
         None => unsafe { pthread_getcpuclockid()(thread, clock) },
     }

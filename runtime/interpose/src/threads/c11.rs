@@ -55,7 +55,7 @@ pub unsafe extern "C-unwind" fn create_c11(
         ptr::without_provenance_mut(result as usize)
     };
     // SAFETY: the caller's place; no attributes are asked for.
-    result_of(unsafe { create::start_thread(thread, ptr::null(), argument, run) })
+    result_of(unsafe { create::start_thread(thread, ptr::null(), argument, start as *const c_void, run) })
 }
 
 /// libc's `thrd_join`.

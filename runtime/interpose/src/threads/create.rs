@@ -11,6 +11,7 @@ use libc::{pthread_attr_t, pthread_t};
 use sched::spawn::{Spec, Where};
 use sched::{After, Cancelled, Sched, foreign, fork, simulation, starting};
 
+use super::os_thread::{self, Place};
 use super::record::{self, Exit, Record, Reference, set_own};
 use super::{cancel, masks, names, real, start};
 use crate::host::host;
@@ -48,7 +49,7 @@ pub unsafe extern "C" fn create(
         return if is_own { masks::for_own_threads(create) } else { create() };
     }
     // SAFETY: the caller's arguments.
-    unsafe { start_thread(thread, attr, argument, move |argument| start(argument)) }
+    unsafe { start_thread(thread, attr, argument, start as *const c_void, move |argument| start(argument)) }
 }
 
 /// Returns `true` if what the caller starts becomes a green thread.
@@ -62,7 +63,8 @@ pub(super) fn is_in_simulation() -> bool {
     simulation::is_user_code() && foreign::is_thread_of_its_own()
 }
 
-/// Starts a green thread that runs `run` with the argument, and returns an error number.
+/// Starts a green thread that runs `run`, which calls the program's function `first` with the argument.
+/// Returns an error number.
 ///
 /// # Safety
 /// `thread` is a place for a thread, `attr` is null or leads to attributes, and `run` may have the argument.
@@ -70,6 +72,7 @@ pub(super) unsafe fn start_thread(
     thread: *mut pthread_t,
     attr: *const pthread_attr_t,
     argument: *mut c_void,
+    first: *const c_void,
     run: impl FnOnce(*mut c_void) -> *mut c_void + Send + 'static,
 ) -> c_int {
     // SAFETY: this contract.
@@ -80,7 +83,20 @@ pub(super) unsafe fn start_thread(
     // The new thread may end before the next line, and free the record of a detached thread.
     // SAFETY: this contract.
     unsafe { thread.write(record.thread()) };
-    match begin(&record, false, stack_bytes, move || run(argument.get())) {
+    // SAFETY: this contract.
+    let result = match unsafe { Place::asked(attr, first) } {
+        None => begin(&record, false, stack_bytes, move || run(argument.get())),
+        Some(place) => {
+            let start = |take| begin_in_place(&record, stack_bytes, take, move || run(argument.get()));
+            match place.start(start) {
+                Ok(0) => Ok(()),
+                // The thread has ended without its function.
+                Ok(error) => return error,
+                Err(error) => Err(error),
+            }
+        }
+    };
+    match result {
         Ok(()) if detached => 0,
         Ok(()) => {
             record.into_handle();
@@ -88,6 +104,16 @@ pub(super) unsafe fn start_thread(
         }
         Err(_) => libc::EAGAIN,
     }
+}
+
+/// Starts a green thread that runs `take`, and then `run` if that has returned `true`.
+fn begin_in_place(
+    record: &Reference,
+    stack_bytes: usize,
+    take: Box<dyn FnOnce() -> bool + Send>,
+    run: impl FnOnce() -> *mut c_void + Send + 'static,
+) -> io::Result<()> {
+    begin(record, false, stack_bytes, move || if take() { run() } else { ptr::null_mut() })
 }
 
 /// An argument, which goes to the thread that is started.
@@ -199,6 +225,7 @@ struct Ends {
 impl After for Ends {
     fn ended(self, _panicked: bool) {
         let mask = self.record.mask();
+        os_thread::give_back(&self.record);
         // A joiner may free the record from here on.
         set_own(ptr::null());
         self.record.end();

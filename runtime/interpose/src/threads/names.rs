@@ -2,11 +2,12 @@
 //! `pthread_getattr_np` asks for.
 
 use std::ffi::{CStr, c_char, c_int};
+use std::ptr;
 
 use libc::pthread_t;
 
-use super::real;
 use super::record::{self, NAME, Record};
+use super::{os_thread, real};
 use crate::raw::call;
 
 real! {
@@ -24,7 +25,8 @@ pub unsafe extern "C" fn current() -> pthread_t {
     record::own().map_or_else(|| unsafe { pthread_self()() }, Record::thread)
 }
 
-/// libc's `pthread_setname_np`. Dumps show the name of a green thread; its OS thread keeps its own.
+/// libc's `pthread_setname_np`. Dumps show the name of a green thread; its OS thread has another one, unless
+/// the thread keeps it.
 ///
 /// # Safety
 /// As libc's.
@@ -42,6 +44,9 @@ pub unsafe extern "C" fn set_name(thread: pthread_t, name: *const c_char) -> c_i
     let mut name = [0; NAME];
     name[..bytes.len()].copy_from_slice(bytes);
     record.set_name(name);
+    if let Some(own) = record::own().filter(|own| ptr::eq(*own, record)) {
+        os_thread::look_at_name(own, &name);
+    }
     0
 }
 

@@ -23,7 +23,7 @@ use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::OnceLock;
 
-use libc::pthread_t;
+use libc::{pid_t, pthread_t};
 use sched::GHandle;
 use sched::sync::Mutex;
 
@@ -116,6 +116,20 @@ struct About {
     is_named: bool,
     /// Shows the name in dumps. Missing until the green thread has been started.
     handle: Option<GHandle>,
+    /// The OS thread that it keeps.
+    kept: Option<Kept>,
+}
+
+/// The OS thread that a thread keeps (`os_thread.rs`).
+#[derive(Clone, Copy)]
+pub(super) struct Kept {
+    /// The kernel's number of it.
+    pub(super) id: pid_t,
+    /// The pin that keeps it.
+    pub(super) pin: u64,
+    /// Its name and its policy, which it has again after the thread.
+    pub(super) os_name: [u8; NAME],
+    pub(super) policy: c_int,
 }
 
 impl Record {
@@ -321,6 +335,21 @@ impl Record {
         about.show();
     }
 
+    /// Returns the OS thread that the thread keeps.
+    pub(super) fn kept(&self) -> Option<Kept> {
+        self.about.lock().kept
+    }
+
+    /// Notes whether the thread keeps its OS thread. *Runs on: the thread.*
+    pub(super) fn set_kept(&self, kept: Option<Kept>) {
+        self.about.lock().kept = kept;
+    }
+
+    /// Runs `call` with the OS thread that the thread keeps. During `call` the thread does not end.
+    pub(super) fn with_kept<T>(&self, call: impl FnOnce(&Kept) -> T) -> Option<T> {
+        self.about.lock().kept.as_ref().map(call)
+    }
+
     /// Notes the green thread, so that dumps show the name of its record.
     pub(super) fn set_handle(&self, handle: GHandle) {
         let is_cancelled = || self.cancel.load(Ordering::SeqCst) & (REQUESTED | BEGUN) == REQUESTED | BEGUN;
@@ -368,7 +397,7 @@ impl Reference {
             exited: AtomicBool::new(false),
             result: AtomicPtr::default(),
             stack: OnceLock::new(),
-            about: Mutex::new(About { name, is_named: false, handle: None }),
+            about: Mutex::new(About { name, is_named: false, handle: None, kept: None }),
             signals: Mutex::default(),
             mask: AtomicU64::new(mask),
             cancel: AtomicU8::new(0),
