@@ -117,8 +117,8 @@ pub mod functions {
         pub mod threads {
             pub use crate::interposed::of_libc;
             pub use interpose::threads::attributes::{
-                affinity, cpu_clock, kill, policy, raise_signal, set_affinity, set_policy, set_priority,
-                sigqueue,
+                affinity, cpu_clock, kill, policy, raise_signal, sched_getscheduler, sched_setaffinity,
+                sched_setscheduler, set_affinity, set_policy, set_priority, sigqueue,
             };
             pub use interpose::threads::c11::{
                 broadcast_c11, create_c11, current_c11, destroy_c11, detach_c11, exit_c11, join_c11,
@@ -148,9 +148,6 @@ pub mod functions {
             pub use interpose::threads::locks::spin::spin_lock;
             pub use interpose::threads::masks::{pause, pending, process_mask, suspend, thread_mask};
             pub use interpose::threads::names::{current, get_name, set_name};
-            pub use interpose::threads::os_thread::{
-                sched_getscheduler, sched_setaffinity, sched_setscheduler,
-            };
             pub use interpose::threads::signals::{timed_wait_signal, wait_signal, wait_signal_info};
             pub use interpose::threads::yields::sched_yield;
         }

@@ -18,6 +18,7 @@ const USAGE: &str = "usage: monochrome run PROGRAM [ARGUMENTS ..]
 Runs PROGRAM with its threads as green threads. Settings are variables of the environment:
   RUNTIME_PROCS=N         how many green threads run at the same moment
   RUNTIME_THREADS=os      OS threads, to compare
+  RUNTIME_OS_THREADS=LIST  threads with these names, or of these libraries, have an OS thread each: gpu,libaudio*
   RUNTIME_CHILDREN=green  the programs that PROGRAM starts have green threads, too
   RUNTIME_DUMP=QUIT       SIGQUIT prints what each green thread waits for
   MONOCHROME_PRELOAD=FILE the library, if it does not lie beside this program";

@@ -33,7 +33,7 @@
 //! | --- | --- |
 //! | signal mask (`pthread_sigmask`), alternate signal stack, signals that are sent to a thread | the mask of another OS thread counts after a park; the OS thread keeps what was set. [Threads of pthread](super::threads#signals) have masks of their own |
 //! | namespaces and the working directory after `unshare`, `setns` | other green threads run in them |
-//! | scheduling: affinity, priority, policy, slack of timers, name of the thread (`prctl`) | the OS thread keeps them, and other green threads run with them |
+//! | scheduling: affinity, priority, policy, slack of timers, name of the thread (`prctl`) | the OS thread keeps them, and other green threads run with them. [Threads of pthread](super::threads#threads-that-keep-an-os-thread) then keep their OS thread |
 //! | user, groups and capabilities that are set by a system call, not by libc; `setfsuid`; seccomp, Landlock, `NO_NEW_PRIVS` of one thread | other green threads get the rights, or lose them |
 //! | the id of the kernel (`gettid`), and what is bound to it: `ptrace`, `perf_event_open`, `SIGEV_THREAD_ID`, rings of `io_uring` for one thread, leases of `PR_SET_PDEATHSIG` | the call comes from another thread, and fails |
 //! | contexts of libraries that are bound to their thread: OpenGL, COM, windows, Python's GIL | the library looks up another thread |

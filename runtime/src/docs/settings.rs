@@ -32,8 +32,8 @@
 //! | `RUNTIME_TRACE` | the name of a file | no trace | [`trace_to`](crate::Builder::trace_to) |
 //! | `RUNTIME_TRACE_ON` | a list of `panic`, `hog`, `late=10ms` | `panic,hog,late=100ms` | |
 //!
-//! `RUNTIME_THREADS` (`green`, `os`; by default `green`) is for a program with the line
-//! `runtime::interpose!(threads);` only: see [`threads`](super::threads).
+//! `RUNTIME_THREADS` (`green`, `os`; by default `green`) and `RUNTIME_OS_THREADS` (names of threads) are for
+//! a program with the line `runtime::interpose!(threads);` only: see [`threads`](super::threads).
 //!
 //! A variable that is missing or blank is not a setting. Blanks around a value do not count. A value that is
 //! not allowed is an error of [`Builder::build`](crate::Builder::build). On the default runtime it is a panic

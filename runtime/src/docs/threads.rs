@@ -85,8 +85,26 @@
 //! - what a plain OS thread starts;
 //! - threads of libc's own (`SIGEV_THREAD`, `getaddrinfo_a`).
 //!
-//! A thread that needs an OS thread for itself calls [`thread::pin`](crate::thread::pin) first. Where other
-//! pages name `std::thread::spawn` as the way to an OS thread, this is it.
+//! ## Threads that keep an OS thread
+//!
+//! These green threads have an OS thread each, until they end, and no other thread runs there:
+//!
+//! - A thread with attributes that ask for processors (`pthread_attr_setaffinity_np`), or for a policy or a
+//!   priority (`pthread_attr_setinheritsched` with `PTHREAD_EXPLICIT_SCHED`). If the system refuses these,
+//!   `pthread_create` returns its error, as with OS threads.
+//! - A thread that asks for these itself: by `pthread_setaffinity_np`, `pthread_setschedparam`,
+//!   `sched_setaffinity` or `sched_setscheduler`. The affinity of all processors is no such request.
+//! - A thread that gives itself a name of **`RUNTIME_OS_THREADS`**, as std does with the name of a
+//!   [`Builder`](std::thread::Builder). The variable is a list such as `gpu,audio-*`, in which `*` stands for
+//!   any letters. A name may also be that of a library's file, such as `libgpu.so*`: each thread with its first
+//!   function in that library keeps its OS thread. std's function for threads is in the program itself.
+//! - A thread that calls [`thread::pin`](crate::thread::pin), as long as its guard lives. Where other pages
+//!   name `std::thread::spawn` as the way to an OS thread, this is it.
+//!
+//! For such a thread `gettid` stays the same. The OS thread has its name, its processors, its policy and a
+//! clock of its processor time, also for calls of other threads. After the thread's end the OS thread is as
+//! before. Threads that it starts inherit nothing of this. In strict mode (`RUNTIME_MIGRATION=before-start`)
+//! no thread has an OS thread of its own, and these requests are `ENOTSUP`.
 //!
 //! # What each call does
 //!
@@ -110,11 +128,13 @@
 //! | `pthread_cancel` `pthread_testcancel` | [at cancellation points](#cancellation) |
 //! | `pthread_setcancelstate` `pthread_setcanceltype` | as libc's, but [not asynchronous](#cancellation) |
 //! | `pthread_cleanup_push` `pthread_cleanup_pop` | as libc's, in C and C++ |
-//! | `pthread_getschedparam` | `SCHED_OTHER` with the priority 0 |
-//! | `pthread_setschedparam` `pthread_setschedprio` | these; all else is `ENOTSUP` |
-//! | `pthread_getaffinity_np` | all processors of the process |
-//! | `pthread_setaffinity_np` | these; a set without one of them is `ENOTSUP` |
-//! | `pthread_getcpuclockid` | `ENOENT` |
+//! | `pthread_getschedparam` | `SCHED_OTHER`, 0, unless it [keeps an OS thread](#threads-that-keep-an-os-thread) |
+//! | `pthread_setschedparam` | of the caller: it keeps its OS thread; of a thread that does not: `ENOTSUP` |
+//! | `pthread_setschedprio` | of a thread that keeps its OS thread; else 0, all else is `ENOTSUP` |
+//! | `pthread_getaffinity_np` | all processors of the process, unless it keeps its OS thread |
+//! | `pthread_setaffinity_np` | as `pthread_setschedparam` |
+//! | `sched_setaffinity` `sched_setscheduler` `sched_getscheduler` | of 0: as those of pthread |
+//! | `pthread_getcpuclockid` | of a thread that keeps its OS thread; else `ENOENT` |
 //! | `pthread_mutex_lock` `pthread_mutex_timedlock` `pthread_mutex_clocklock` | [parks](#locks-of-c) |
 //! | `pthread_cond_wait` `pthread_cond_timedwait` `pthread_cond_clockwait` | [parks](#locks-of-c) |
 //! | `pthread_rwlock_rdlock` `pthread_rwlock_wrlock`, also with a time | [parks](#locks-of-c) |
@@ -234,8 +254,9 @@
 //!
 //! A stack has the size of the attributes, and at least the runtime's: 2 MiB, or `RUNTIME_STACK_SIZE`. It is
 //! address space, of which only the used pages take memory. `main` has a stack of the size of
-//! `RLIMIT_STACK`, or of 8 MiB if that is no limit. These attributes are ignored: a stack of the caller's,
-//! the size of the guard, scheduling, affinity.
+//! `RLIMIT_STACK`, or of 8 MiB if that is no limit. Processors and policies [give an OS
+//! thread](#threads-that-keep-an-os-thread). These attributes are ignored: a stack of the caller's, and the
+//! size of the guard.
 //!
 //! std's locks, conditions, channels, `park` and scopes wait as the page [`interpose`](super::interpose)
 //! says: no wait takes an OS thread. Those of `parking_lot`, `crossbeam-channel` and rayon neither.
@@ -244,9 +265,10 @@
 //!
 //! # What differs
 //!
-//! - **The kernel's view.** `gettid`, `/proc/self/task`, `prctl(PR_SET_NAME)`, `sched_setaffinity` and
-//!   `setpriority` of "this thread", `ptrace`: these are the OS thread's, and it changes. The page
-//!   [`os_thread`](super::os_thread) has the list. A panic's message has the number of the OS thread.
+//! - **The kernel's view.** `gettid`, `/proc/self/task`, `prctl(PR_SET_NAME)` and `setpriority` of "this
+//!   thread", `ptrace`: these are the OS thread's, and it changes unless the thread [keeps
+//!   it](#threads-that-keep-an-os-thread). The page [`os_thread`](super::os_thread) has the list. A panic's
+//!   message has the number of the OS thread.
 //! - **A child of `fork`** that does not call `exec` has no green threads, and can start none: see
 //!   [`fork`](super::fork). `std::process::Command` is not concerned.
 //! - **Thread-locals that constructors have set**, before `main`, belong to the process's first OS thread.

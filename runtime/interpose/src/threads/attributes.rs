@@ -168,20 +168,13 @@ pub unsafe extern "C" fn set_affinity(thread: pthread_t, bytes: usize, set: *con
         return unsafe { pthread_setaffinity_np()(thread, bytes, set) };
     };
     // SAFETY: the caller's set has this size.
-    if record.kept().is_none() && are_all_processors(unsafe { std::slice::from_raw_parts(set.cast(), bytes) })
+    if record.kept().is_none()
+        && os_thread::are_all_processors(unsafe { std::slice::from_raw_parts(set.cast(), bytes) })
     {
         return 0;
     }
     // SAFETY: the caller's arguments.
     unsafe { os_thread::set_processors(record, bytes, set) }
-}
-
-/// Returns `true` if a set has all processors of the process.
-pub(super) fn are_all_processors(set: &[u8]) -> bool {
-    let mut all = vec![0_u8; set.len()];
-    // SAFETY: the vector has this size, of which the kernel fills a part.
-    let error = unsafe { processors(process::id(), set.len(), all.as_mut_ptr().cast()) };
-    error == 0 && all.iter().zip(set).all(|(all, set)| all & !set == 0)
 }
 
 /// libc's `pthread_getaffinity_np`: all processors of the process, for a green thread that does not keep its
@@ -194,25 +187,60 @@ pub unsafe extern "C" fn affinity(thread: pthread_t, bytes: usize, set: *mut cpu
     unsafe {
         match Record::of(thread) {
             Some(record) => record
-                .with_kept(|kept| processors(kept.id, bytes, set))
-                .unwrap_or_else(|| processors(process::id(), bytes, set)),
+                .with_kept(|kept| os_thread::processors(kept.id, bytes, set))
+                .unwrap_or_else(|| os_thread::processors(process::id(), bytes, set)),
             None => pthread_getaffinity_np()(thread, bytes, set),
         }
     }
 }
 
-/// Writes the processors of an OS thread, and zeroes behind them. Returns an error number.
+/// libc's `sched_setaffinity`. A green thread that asks for itself keeps its OS thread.
 ///
 /// # Safety
-/// `set` is a place for `bytes` bytes.
-unsafe fn processors(thread: pid_t, bytes: usize, set: *mut cpu_set_t) -> c_int {
-    // SAFETY: this contract; the kernel returns how many bytes it has written.
-    unsafe {
-        let written = call!(libc::SYS_sched_getaffinity, thread, bytes, set);
-        let Ok(written) = usize::try_from(written) else { return -written as c_int };
-        set.cast::<u8>().add(written).write_bytes(0, bytes - written);
+/// As libc's.
+pub unsafe extern "C" fn sched_setaffinity(pid: pid_t, bytes: usize, set: *const cpu_set_t) -> c_int {
+    if pid == 0
+        && let Some(own) = record::own()
+    {
+        // SAFETY: the caller's arguments.
+        let result = unsafe { set_affinity(own.thread(), bytes, set) };
+        return finish(error(result)) as c_int;
     }
-    0
+    // SAFETY: the caller's arguments.
+    finish(unsafe { call!(libc::SYS_sched_setaffinity, pid, bytes, set) }) as c_int
+}
+
+/// libc's `sched_setscheduler`. A green thread that asks for itself keeps its OS thread.
+///
+/// # Safety
+/// As libc's.
+pub unsafe extern "C" fn sched_setscheduler(
+    pid: pid_t,
+    policy: c_int,
+    parameters: *const sched_param,
+) -> c_int {
+    if pid == 0
+        && let Some(own) = record::own()
+        && !parameters.is_null()
+    {
+        // SAFETY: the caller's arguments.
+        let result = unsafe { set_policy(own.thread(), policy, parameters) };
+        return finish(error(result)) as c_int;
+    }
+    // SAFETY: the caller's arguments.
+    finish(unsafe { call!(libc::SYS_sched_setscheduler, pid, policy, parameters) }) as c_int
+}
+
+/// libc's `sched_getscheduler`.
+///
+/// # Safety
+/// As libc's, which has no requirements.
+pub unsafe extern "C" fn sched_getscheduler(pid: pid_t) -> c_int {
+    if pid == 0 && record::own().is_some() {
+        return os_thread::policy_of(0);
+    }
+    // SAFETY: the call has no pointers.
+    finish(unsafe { call!(libc::SYS_sched_getscheduler, pid) }) as c_int
 }
 
 /// libc's `pthread_getcpuclockid`: `ENOENT` for a green thread that does not keep its OS thread. It has no

@@ -8,7 +8,6 @@ use libc::pthread_t;
 
 use super::record::{self, NAME, Record};
 use super::{os_thread, real};
-use crate::raw::call;
 
 real! {
     pthread_self: unsafe extern "C" fn() -> pthread_t;
@@ -70,15 +69,7 @@ pub unsafe extern "C" fn get_name(thread: pthread_t, place: *mut c_char, bytes: 
 
 /// Returns the name that a new thread has from the caller, as the kernel gives it.
 pub(super) fn inherited() -> [u8; NAME] {
-    record::own().map_or_else(of_os_thread, Record::name)
-}
-
-/// Returns the name of this OS thread.
-pub(super) fn of_os_thread() -> [u8; NAME] {
-    let mut name = [0; NAME];
-    // SAFETY: the kernel writes at most these bytes.
-    unsafe { call!(libc::SYS_prctl, libc::PR_GET_NAME, name.as_mut_ptr()) };
-    name
+    record::own().map_or_else(os_thread::name, Record::name)
 }
 
 /// Returns the stack of a green thread, for `pthread_getattr_np`.

@@ -27,14 +27,14 @@ use std::ptr;
 use std::sync::{Arc, OnceLock};
 
 use libc::{cpu_set_t, pid_t, pthread_attr_t, sched_param};
+use sched::simulation;
 use timers::clock;
 
 use super::record::{self, Kept, NAME, Record};
-use super::{create, names};
 use crate::host::host;
 use crate::raw::call;
 use crate::sync::atomic::{AtomicU32, Ordering};
-use crate::{error, finish, futex, process};
+use crate::{futex, process};
 
 unsafe extern "C" {
     fn pthread_attr_getaffinity_np(attr: *const pthread_attr_t, bytes: usize, set: *mut cpu_set_t) -> c_int;
@@ -54,14 +54,14 @@ fn keep(own: &Record) -> Option<bool> {
     }
     // A simulation has one OS thread. In strict mode others run on this OS thread.
     let is_alone = || (host().default_sched)().is_ok_and(|sched| !sched.config().strict);
-    if create::is_in_simulation() || !is_alone() {
+    if simulation::is_user_code() || !is_alone() {
         return None;
     }
     // Ends with the thread.
     let pin = sched::park::pin();
     // SAFETY: the calls have no pointers.
     let [id, policy] = unsafe { [call!(libc::SYS_gettid), call!(libc::SYS_sched_getscheduler, 0)] };
-    let kept = Kept { id: id as pid_t, pin, os_name: names::of_os_thread(), policy: policy as c_int };
+    let kept = Kept { id: id as pid_t, pin, os_name: name(), policy: policy as c_int };
     own.set_kept(Some(kept));
     Some(true)
 }
@@ -134,53 +134,26 @@ pub(super) fn set_policy(record: &Record, policy: c_int, parameters: sched_param
     ask(record, set)
 }
 
-/// libc's `sched_setaffinity`. A green thread that asks for itself keeps its OS thread.
-///
-/// # Safety
-/// As libc's.
-pub unsafe extern "C" fn sched_setaffinity(pid: pid_t, bytes: usize, set: *const cpu_set_t) -> c_int {
-    if pid == 0
-        && let Some(own) = record::own()
-    {
-        // SAFETY: the caller's arguments.
-        let result = unsafe { super::attributes::set_affinity(own.thread(), bytes, set) };
-        return finish(error(result)) as c_int;
-    }
-    // SAFETY: the caller's arguments.
-    finish(unsafe { call!(libc::SYS_sched_setaffinity, pid, bytes, set) }) as c_int
+/// Returns `true` if a set has all processors of the process.
+pub(super) fn are_all_processors(set: &[u8]) -> bool {
+    let mut all = vec![0_u8; set.len()];
+    // SAFETY: the vector has this size, of which the kernel fills a part.
+    let error = unsafe { processors(process::id(), set.len(), all.as_mut_ptr().cast()) };
+    error == 0 && all.iter().zip(set).all(|(all, set)| all & !set == 0)
 }
 
-/// libc's `sched_setscheduler`. A green thread that asks for itself keeps its OS thread.
+/// Writes the processors of an OS thread, and zeroes behind them. Returns an error number.
 ///
 /// # Safety
-/// As libc's.
-pub unsafe extern "C" fn sched_setscheduler(
-    pid: pid_t,
-    policy: c_int,
-    parameters: *const sched_param,
-) -> c_int {
-    if pid == 0
-        && let Some(own) = record::own()
-        && !parameters.is_null()
-    {
-        // SAFETY: the caller's arguments.
-        let result = unsafe { super::attributes::set_policy(own.thread(), policy, parameters) };
-        return finish(error(result)) as c_int;
+/// `set` is a place for `bytes` bytes.
+pub(super) unsafe fn processors(thread: pid_t, bytes: usize, set: *mut cpu_set_t) -> c_int {
+    // SAFETY: this contract; the kernel returns how many bytes it has written.
+    unsafe {
+        let written = call!(libc::SYS_sched_getaffinity, thread, bytes, set);
+        let Ok(written) = usize::try_from(written) else { return -written as c_int };
+        set.cast::<u8>().add(written).write_bytes(0, bytes - written);
     }
-    // SAFETY: the caller's arguments.
-    finish(unsafe { call!(libc::SYS_sched_setscheduler, pid, policy, parameters) }) as c_int
-}
-
-/// libc's `sched_getscheduler`.
-///
-/// # Safety
-/// As libc's, which has no requirements.
-pub unsafe extern "C" fn sched_getscheduler(pid: pid_t) -> c_int {
-    if pid == 0 && record::own().is_some() {
-        return policy_of(0);
-    }
-    // SAFETY: the call has no pointers.
-    finish(unsafe { call!(libc::SYS_sched_getscheduler, pid) }) as c_int
+    0
 }
 
 /// What a new thread asks of the kernel's scheduler.
@@ -249,8 +222,8 @@ impl Place {
     }
 
     /// Starts a thread in this place by `start`, which gets what is to run before the thread's function: that
-    /// returns `false` if the thread is to end. Waits until the thread has its place. Returns an error number,
-    /// or the error of `start`.
+    /// returns `false` if the thread is to end. Waits until the thread has its place. Returns an error
+    /// number, or the error of `start`.
     pub(super) fn start(
         self,
         start: impl FnOnce(Box<dyn FnOnce() -> bool + Send>) -> io::Result<()>,
@@ -292,7 +265,15 @@ unsafe fn processors_of(attr: *const pthread_attr_t) -> Option<Box<[u8]>> {
     };
     // So it is in attributes without a set.
     let is_without = set.iter().all(|&byte| byte == u8::MAX);
-    (!is_without && !super::attributes::are_all_processors(set)).then(|| set.into())
+    (!is_without && !are_all_processors(set)).then(|| set.into())
+}
+
+/// Returns the name of this OS thread.
+pub(super) fn name() -> [u8; NAME] {
+    let mut name = [0; NAME];
+    // SAFETY: the kernel writes at most these bytes.
+    unsafe { call!(libc::SYS_prctl, libc::PR_GET_NAME, name.as_mut_ptr()) };
+    name
 }
 
 /// What `RUNTIME_OS_THREADS` names: patterns.

@@ -17,7 +17,7 @@ use libc::EXIT_FAILURE;
 
 use super::masks::kernel;
 use super::record::Reference;
-use super::{create, masks, names, real};
+use super::{create, masks, names, os_thread, real};
 use crate::host::{Host, host, set};
 
 /// `main` as the linker knows it.
@@ -141,7 +141,7 @@ fn prepare() -> io::Result<bool> {
 /// # Safety
 /// As for `Arguments::call`.
 unsafe fn run_green(arguments: Arguments, mask: u64) -> c_int {
-    let record = Reference::new(false, names::of_os_thread(), mask);
+    let record = Reference::new(false, os_thread::name(), mask);
     let main = move || {
         // SAFETY: this contract.
         let code = unsafe { arguments.call() };
