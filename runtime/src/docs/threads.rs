@@ -96,8 +96,8 @@
 //!   `sched_setaffinity` or `sched_setscheduler`. The affinity of all processors is no such request.
 //! - A thread that gives itself a name of **`RUNTIME_OS_THREADS`**, as std does with the name of a
 //!   [`Builder`](std::thread::Builder). The variable is a list such as `gpu,audio-*`, in which `*` stands for
-//!   any letters. A name may also be that of a library's file, such as `libgpu.so*`: each thread with its first
-//!   function in that library keeps its OS thread. std's function for threads is in the program itself.
+//!   any letters. A name may also be that of a library's file, such as `libgpu.so*`: each thread with its
+//!   first function in that library keeps its OS thread. std's function is in the program itself.
 //! - A thread that calls [`thread::pin`](crate::thread::pin), as long as its guard lives. Where other pages
 //!   name `std::thread::spawn` as the way to an OS thread, this is it.
 //!
@@ -128,7 +128,7 @@
 //! | `pthread_cancel` `pthread_testcancel` | [at cancellation points](#cancellation) |
 //! | `pthread_setcancelstate` `pthread_setcanceltype` | as libc's, but [not asynchronous](#cancellation) |
 //! | `pthread_cleanup_push` `pthread_cleanup_pop` | as libc's, in C and C++ |
-//! | `pthread_getschedparam` | `SCHED_OTHER`, 0, unless it [keeps an OS thread](#threads-that-keep-an-os-thread) |
+//! | `pthread_getschedparam` | `SCHED_OTHER`, 0; or those of [its OS thread](#threads-that-keep-an-os-thread) |
 //! | `pthread_setschedparam` | of the caller: it keeps its OS thread; of a thread that does not: `ENOTSUP` |
 //! | `pthread_setschedprio` | of a thread that keeps its OS thread; else 0, all else is `ENOTSUP` |
 //! | `pthread_getaffinity_np` | all processors of the process, unless it keeps its OS thread |
