@@ -128,7 +128,7 @@
 //! | `pthread_cancel` `pthread_testcancel` | [at cancellation points](#cancellation) |
 //! | `pthread_setcancelstate` `pthread_setcanceltype` | as libc's, but [not asynchronous](#cancellation) |
 //! | `pthread_cleanup_push` `pthread_cleanup_pop` | as libc's, in C and C++ |
-//! | `pthread_getschedparam` | `SCHED_OTHER`, 0; or those of [its OS thread](#threads-that-keep-an-os-thread) |
+//! | `pthread_getschedparam` | `SCHED_OTHER`, 0; or as [its OS thread](#threads-that-keep-an-os-thread) |
 //! | `pthread_setschedparam` | of the caller: it keeps its OS thread; of a thread that does not: `ENOTSUP` |
 //! | `pthread_setschedprio` | of a thread that keeps its OS thread; else 0, all else is `ENOTSUP` |
 //! | `pthread_getaffinity_np` | all processors of the process, unless it keeps its OS thread |
