@@ -116,7 +116,7 @@ mod raw {
     pub(crate) use crate::models::waits::{call, fail, syscall6};
 }
 
-use models::waits::GHandle;
+use models::waits::{GHandle, set_uncancellable};
 
 mod foreign {
     pub(crate) use crate::models::waits::is_thread_of_its_own;

@@ -51,9 +51,10 @@ pub(crate) fn is_thread_of_its_own() -> bool {
     kind() == Kind::Green
 }
 
-/// A green thread, as the scheduler knows it.
+/// A green thread, as the scheduler knows it: whether it was cancelled, and whether it masks that. Only the
+/// thread uses the mask.
 #[derive(Clone, Debug)]
-pub(crate) struct GHandle(Arc<AtomicBool>);
+pub(crate) struct GHandle(Arc<AtomicBool>, Arc<AtomicBool>);
 
 loom::thread_local! {
     static CURRENT: RefCell<GHandle> = RefCell::new(GHandle::new());
@@ -66,7 +67,8 @@ impl GHandle {
     }
 
     pub(crate) fn new() -> GHandle {
-        GHandle(Arc::new(AtomicBool::new(false)))
+        let [cancelled, masked] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        GHandle(cancelled, masked)
     }
 
     /// Makes this the handle of the calling thread.
@@ -88,8 +90,15 @@ impl GHandle {
 }
 
 pub(crate) fn is_interrupted() -> bool {
+    let GHandle(cancelled, masked) = GHandle::current();
     // Relaxed: the caller has a fence.
-    GHandle::current().0.load(Ordering::Relaxed)
+    !masked.load(Ordering::Relaxed) && cancelled.load(Ordering::Relaxed)
+}
+
+/// Says whether cancellations end no wait of the calling thread.
+pub(crate) fn set_uncancellable(on: bool) {
+    // Relaxed: only the thread uses it.
+    GHandle::current().1.store(on, Ordering::Relaxed);
 }
 
 struct Waiter {
@@ -169,7 +178,10 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, until: u64) -> WordWait {
 }
 
 pub(crate) fn wait_or_cancel(word: &AtomicU32, expected: u32, until: u64) -> WordWait {
-    let cancelled = || Some(GHandle::current().0);
+    let cancelled = || {
+        let GHandle(cancelled, masked) = GHandle::current();
+        (!masked.load(Ordering::Relaxed)).then_some(cancelled)
+    };
     if kind() == Kind::Green { wait_as(true, cancelled(), word, expected, until) } else { WordWait::System }
 }
 

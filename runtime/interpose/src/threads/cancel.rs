@@ -170,8 +170,6 @@ pub unsafe extern "C" fn set_cancel_state(state: c_int, before: *mut c_int) -> c
         return libc::EINVAL;
     }
     let was_disabled = own.set_uncancellable(state == DISABLE);
-    // A thread that unwinds stays masked.
-    sched::set_uncancellable(state == DISABLE || own.is_unwinding());
     // SAFETY: the caller's place, or null.
     if let Some(before) = unsafe { before.as_mut() } {
         *before = if was_disabled { DISABLE } else { ENABLE };

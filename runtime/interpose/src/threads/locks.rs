@@ -70,4 +70,5 @@ pub(crate) fn modelled(name: &str) -> Option<*const ()> {
     mutex::models::glibc(name)
         .or_else(|| rwlock::models::glibc(name))
         .or_else(|| semaphore::models::glibc(name))
+        .or_else(|| spin::models::glibc(name))
 }

@@ -279,19 +279,19 @@ impl Record {
         self.cancel.load(Ordering::SeqCst) == REQUESTED | BEGUN
     }
 
-    /// Says whether the thread may be cancelled. Returns `true` if it could not be before. *Runs on: the
-    /// thread.*
+    /// Says whether the thread may be cancelled, here and in the scheduler: a cancellation there is for good,
+    /// so it may not end the waits before this one lets it. Returns `true` if the thread could not be
+    /// cancelled before. *Runs on: the thread.*
     pub(super) fn set_uncancellable(&self, on: bool) -> bool {
         let before = match on {
             true => self.cancel.fetch_or(DISABLED, Ordering::SeqCst),
             false => self.cancel.fetch_and(!DISABLED, Ordering::SeqCst),
         };
+        // A thread that unwinds stays masked.
+        if on || !broken!("record_keeps_its_mask") {
+            sched::set_uncancellable(on || before & UNWINDING != 0);
+        }
         before & DISABLED != 0
-    }
-
-    /// Returns `true` if the thread ends. *Runs on: the thread.*
-    pub(super) fn is_unwinding(&self) -> bool {
-        self.cancel.load(Ordering::SeqCst) & UNWINDING != 0
     }
 
     /// Notes that the thread ends with a result. *Runs on: the thread.*

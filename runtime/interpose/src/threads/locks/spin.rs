@@ -9,6 +9,10 @@ use sched::foreign;
 
 use super::super::{real, yields};
 use super::are_ours;
+use crate::sync::broken;
+
+#[cfg(all(test, loom))]
+pub(super) mod models;
 
 type Lock = unsafe extern "C" fn(*mut pthread_spinlock_t) -> c_int;
 
@@ -18,7 +22,7 @@ real! {
 }
 
 /// So often the lock is tried before others run: about a microsecond.
-const TRIES: usize = 100;
+const TRIES: usize = if cfg!(loom) { 1 } else { 100 };
 
 /// libc's `pthread_spin_lock`.
 ///
@@ -33,12 +37,15 @@ pub unsafe extern "C" fn spin_lock(lock: *mut pthread_spinlock_t) -> c_int {
         for _ in 0..TRIES {
             // SAFETY: the caller's lock.
             match unsafe { pthread_spin_trylock()(lock) } {
-                libc::EBUSY => hint::spin_loop(),
+                libc::EBUSY if !broken!("spin_takes_a_busy_lock") => hint::spin_loop(),
+                libc::EBUSY => return 0,
                 result => return result,
             }
         }
         // The holder may be a green thread that has no P, or a thread that has no processor.
-        // SAFETY: the call has no requirements.
-        unsafe { yields::sched_yield() };
+        if !broken!("spin_lets_no_other_run") {
+            // SAFETY: the call has no requirements.
+            unsafe { yields::sched_yield() };
+        }
     }
 }

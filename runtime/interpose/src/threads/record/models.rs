@@ -8,10 +8,10 @@ use std::sync::Arc;
 use loom::thread;
 
 use super::super::join::{detach, join, try_join};
-use super::{NAME, Record, Reference, own, set_own};
+use super::{NAME, REQUESTED, Record, Reference, own, set_own};
 use crate::models::helpers::{Reached, explore};
 use crate::models::waits::{Kind, be};
-use crate::sync::atomic::AtomicU32;
+use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::{GHandle, clock, futex};
 
 /// loom checks that the uses of all threads come before the end of the record.
@@ -211,4 +211,38 @@ fn a_cancelled_joiner_gives_its_claim_back() {
     });
     CANCELLED.assert();
     JOINED.assert();
+}
+
+/// A thread that may not be cancelled waits on. Once it may be, its wait ends, whenever the request came.
+#[test]
+fn a_cancellation_waits_until_the_thread_lets_it() {
+    static EARLY: Reached = Reached::new();
+    explore(3, || {
+        let thread = Thread::new();
+        let its = thread.clone();
+        let (woken, never) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let word = woken.clone();
+        let cancelled = thread::spawn(move || {
+            // As far as the thread has come.
+            let mut has_waited = false;
+            let ended = its.run(|| {
+                its.0.set_uncancellable(true);
+                while word.load(Ordering::Acquire) == 0 {
+                    futex::wait_while_or_cancel(&word, 0, clock::NEVER);
+                    crate::cancellation_point();
+                }
+                has_waited = true;
+                EARLY.note(its.0.cancel.load(Ordering::Relaxed) & REQUESTED != 0);
+                assert!(its.0.set_uncancellable(false));
+                futex::wait_while_or_cancel(&never, 0, clock::NEVER);
+                crate::cancellation_point();
+            });
+            has_waited && ended.is_none()
+        });
+        thread.cancel();
+        woken.swap(1, Ordering::Release);
+        futex::wake_at(woken.as_ptr().expose_provenance(), 1);
+        assert!(cancelled.join().unwrap());
+    });
+    EARLY.assert();
 }

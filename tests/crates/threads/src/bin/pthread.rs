@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
+use std::os::unix::thread::JoinHandleExt;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
@@ -419,6 +420,15 @@ fn keeps_os_threads_of_the_runtime() {
     assert_eq!(runtime.block_on(|| runtime::spawn(|| 5).join().unwrap()), 5);
 }
 
+/// Cancels a thread in a call of std's, which cannot be unwound: the process aborts.
+fn cancels_rust() {
+    let thread = std::thread::spawn(|| std::thread::sleep(Duration::from_secs(60)));
+    std::thread::sleep(Duration::from_millis(20));
+    // SAFETY: the thread lives.
+    println!("{}", unsafe { libc::pthread_cancel(thread.as_pthread_t()) });
+    println!("joined: {}", thread.join().is_ok());
+}
+
 fn main() {
     let program = std::env::args().nth(1).expect("the name of a program");
     match program.as_str() {
@@ -429,6 +439,7 @@ fn main() {
         "names" => names(),
         "stacks" => stacks(),
         "signals" => signals(),
+        "cancels-rust" => cancels_rust(),
         "constructors" => constructors(),
         "green" => green(),
         _ => panic!("no program {program:?}"),
