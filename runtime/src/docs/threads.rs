@@ -246,8 +246,9 @@
 //! - **Asynchronous cancellation is refused**: `pthread_setcanceltype` returns `ENOTSUP`, and the thread
 //!   stays deferred.
 //! - **Handlers are not cancelled**, so they may wait.
-//! - **Frames of Rust** that call libc by std, such as `std::thread::sleep`, cannot be unwound from there:
-//!   the process aborts. Use [`cancel`](crate::JoinHandle::cancel) or a message there.
+//! - **Frames of Rust.** It unwinds them as a panic without its hook, and std's `join` returns an
+//!   error. But a frame that calls libc, and that has values to drop at that call, cannot be unwound from
+//!   there: the process aborts. Use [`cancel`](crate::JoinHandle::cancel) or a message for such threads.
 //! - **An OS thread** is not cancelled in a call that this crate catches, but at libc's own points.
 //!
 //! ## Attributes

@@ -56,6 +56,18 @@ fn a_thread_that_waits_for_signals_gets_those_of_pthread_kill() {
     prints("signals", "Ok(0)\n");
 }
 
+/// With OS threads, `sleep` of a program with the line is no cancellation point.
+#[test]
+fn a_cancelled_thread_of_rust_unwinds_or_aborts() {
+    let output = threads::run(PTHREAD, "cancels-rust", "green");
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(text(&output.stdout), "0\njoined: false\n");
+    let output = threads::run(PTHREAD, "cancels-frame", "green");
+    assert!(!output.status.success(), "{output:?}");
+    assert_eq!(text(&output.stdout), "0\n");
+    assert!(text(&output.stderr).contains("failed to initiate panic"), "{output:?}");
+}
+
 #[test]
 fn main_does_not_see_the_thread_locals_of_constructors() {
     let [green, os] = ["green", "os"].map(|threads| threads::run(PTHREAD, "constructors", threads));

@@ -420,9 +420,23 @@ fn keeps_os_threads_of_the_runtime() {
     assert_eq!(runtime.block_on(|| runtime::spawn(|| 5).join().unwrap()), 5);
 }
 
-/// Cancels a thread in a call of std's, which cannot be unwound: the process aborts.
-fn cancels_rust() {
-    let thread = std::thread::spawn(|| std::thread::sleep(Duration::from_secs(60)));
+/// Cancels a thread in a call of std's, which std's join takes for a panic. With `cleans` the thread has a
+/// frame that calls libc, and that would have to drop something.
+fn cancels_rust(cleans: bool) {
+    struct Prints;
+    impl Drop for Prints {
+        fn drop(&mut self) {
+            println!("dropped");
+        }
+    }
+    let thread = std::thread::spawn(move || {
+        let _prints = cleans.then(|| Prints);
+        if cleans {
+            // SAFETY: the call has no requirements.
+            unsafe { libc::sleep(20) };
+        }
+        std::thread::sleep(Duration::from_secs(20));
+    });
     std::thread::sleep(Duration::from_millis(20));
     // SAFETY: the thread lives.
     println!("{}", unsafe { libc::pthread_cancel(thread.as_pthread_t()) });
@@ -439,7 +453,8 @@ fn main() {
         "names" => names(),
         "stacks" => stacks(),
         "signals" => signals(),
-        "cancels-rust" => cancels_rust(),
+        "cancels-rust" => cancels_rust(false),
+        "cancels-frame" => cancels_rust(true),
         "constructors" => constructors(),
         "green" => green(),
         _ => panic!("no program {program:?}"),
