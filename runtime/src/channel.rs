@@ -52,6 +52,7 @@ mod buffer;
 mod buffered;
 mod case;
 mod closing;
+mod closings;
 mod error;
 mod many;
 mod model;

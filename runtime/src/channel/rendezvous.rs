@@ -27,8 +27,8 @@ use sched::queue::{self, Guard, Lock, Queue, Spot, WaitOptions, Wake, Wakes};
 use sched::{Cancel, Outcome};
 
 #[cfg(not(loom))]
-use super::closing::wait_closed_async;
-use super::closing::{Closing, wait_closed};
+use super::closings::wait_closed_async;
+use super::closings::{Closing, wait_closed};
 use super::error::{RecvError, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError};
 use super::model::broken;
 use super::promise::Promise;

@@ -4,8 +4,8 @@
 use sched::queue::{Queue, Wakes};
 
 #[cfg(not(loom))]
-use super::super::closing::wait_closed_async;
-use super::super::closing::{Closing, wait_closed};
+use super::super::closings::wait_closed_async;
+use super::super::closings::{Closing, wait_closed};
 use super::super::model::broken;
 use super::super::waiters::{hand_over, wake_all};
 use super::{Buffer, Buffered, SendError, Tail, TailGuard};
