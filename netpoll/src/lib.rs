@@ -105,12 +105,7 @@ mod desc;
 mod foreign;
 #[cfg(not(loom))]
 mod poller;
-// The hooks of libc are for Linux alone, and need these calls also where `portable` replaces Linux's own code.
-#[cfg(all(
-    any(target_os = "linux", target_os = "android"),
-    not(loom),
-    any(not(portable), feature = "foreign")
-))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(loom)))]
 pub mod raw;
 #[cfg(not(loom))]
 mod sys;

@@ -14,9 +14,9 @@
 //! - A child of `fork` does not have the kqueues of its parent.
 //! - What this process has shut is reported. (Windows does not, for which `untold.rs` stands in.)
 //!
-//! With `KQUEUE_MODEL_SPURIOUS` in the environment a wait also reports what is not so: readiness of sources that
-//! are not ready, also of some that are registered no more. A wait then ends after a millisecond at the latest.
-//! Every system may report so, as when another thread has taken the bytes.
+//! With `KQUEUE_MODEL_SPURIOUS` in the environment a wait also reports what is not so: readiness of sources
+//! that are not ready, also of some that are registered no more. A wait then ends after a millisecond at the
+//! latest. Every system may report so, as when another thread has taken the bytes.
 //!
 //! Under it lie three epoll instances. One watches the other two, which watch a direction each. Linux wakes
 //! the waiters of a descriptor by direction, so one instance learns nothing of the changes in the other

@@ -3,19 +3,24 @@
 //! Nothing here uses std's `thread::park`: its token belongs to the code that runs on the thread. Such code
 //! may leave an `unpark` behind, or take the one that is meant for the M.
 
+#[cfg(all(feature = "interpose", portable))]
+mod at_station;
 #[cfg(not(all(target_os = "linux", not(portable))))]
-#[path = "note/condition.rs"]
-mod sleeper;
+mod condition;
 #[cfg(all(target_os = "linux", not(portable)))]
-#[path = "note/futex.rs"]
-mod sleeper;
+mod futex;
 #[cfg(all(target_os = "linux", not(portable)))]
 mod word;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use sleeper::Sleeper;
+#[cfg(all(feature = "interpose", portable))]
+use at_station::Sleeper;
+#[cfg(not(any(all(target_os = "linux", not(portable)), all(feature = "interpose", portable))))]
+use condition::Sleeper;
+#[cfg(all(target_os = "linux", not(portable)))]
+use futex::Sleeper;
 
 /// A note of one OS thread.
 #[derive(Debug)]
@@ -46,9 +51,20 @@ impl Note {
         self.woken.swap(false, Ordering::Acquire)
     }
 
+    /// Wakes the sleeper, or keeps the wake-up for its next sleep. *Runs on: any thread.*
+    pub(crate) fn wake(&self) {
+        // Release: pairs with the Acquire in `sleep`. If a wake-up is pending already, the swap saves the
+        // system call.
+        if !self.woken.swap(true, Ordering::AcqRel) {
+            self.sleeper.wake();
+        }
+    }
+}
+
+#[cfg(all(feature = "interpose", target_os = "linux"))]
+impl Note {
     /// Sleeps by `block`, which blocks at the station, until a wake-up or an event there. *Runs on: the
     /// sleeper.*
-    #[cfg(all(feature = "interpose", target_os = "linux"))]
     pub(crate) fn sleep_at_station(&self, block: impl FnOnce()) {
         // Acquire: as in `sleep`.
         if !self.woken.swap(false, Ordering::Acquire) {
@@ -61,17 +77,7 @@ impl Note {
     ///
     /// # Errors
     /// When no descriptors are left.
-    #[cfg(all(feature = "interpose", target_os = "linux"))]
     pub(crate) fn station(&self) -> std::io::Result<&netpoll::Station> {
         self.sleeper.station()
-    }
-
-    /// Wakes the sleeper, or keeps the wake-up for its next sleep. *Runs on: any thread.*
-    pub(crate) fn wake(&self) {
-        // Release: pairs with the Acquire in `sleep`. If a wake-up is pending already, the swap saves the
-        // system call.
-        if !self.woken.swap(true, Ordering::AcqRel) {
-            self.sleeper.wake();
-        }
     }
 }

@@ -95,7 +95,7 @@ impl Drop for CoroList {
         while let Some(coro) = self.pop() {
             if OWN_THEIR_MEMORY {
                 // SAFETY: the list alone owned the coroutine, and no G runs on it.
-                drop(unsafe { Coro::dissolve(coro) });
+                let _stack = unsafe { Coro::dissolve(coro) };
                 continue;
             }
             // SAFETY: the list alone owned the coroutine, and no G runs on it. Its stack is mapped: the
@@ -450,8 +450,8 @@ impl Coros {
             Err(error) if error.kind() == io::ErrorKind::OutOfMemory && drop_unused(&mut odd) => {
                 let again = odd_one(&mut odd, class, self.own.owns_locals);
                 if again.is_err() {
-                    // A mapping whose guard was refused goes back. If it were one too many, the kernel would
-                    // refuse `malloc` its next page.
+                    // A mapping without a guard goes back. If it were one too many, the kernel would refuse
+                    // `malloc` its next page.
                     drop_unused(&mut odd);
                 }
                 again

@@ -222,12 +222,6 @@ mod other {
         false
     }
 
-    /// Returns `None`: the runtime sends no signal on this system.
-    #[cfg(feature = "interpose")]
-    pub(crate) fn free_signal() -> Option<i32> {
-        None
-    }
-
     pub(crate) fn interrupt(_tid: i32) {}
 
     pub(crate) fn sleep_while(_word: &AtomicU32, _value: u32, _time: Duration) {}
@@ -235,10 +229,5 @@ mod other {
     pub(crate) fn wake(_word: &AtomicU32) {}
 }
 
-#[cfg(all(
-    feature = "interpose",
-    not(all(any(target_os = "linux", target_os = "android"), not(portable)))
-))]
-pub(crate) use other::free_signal;
 #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
 pub(crate) use other::{interrupt, is_installed, knows_locks, sleep_while, wake};

@@ -1,14 +1,12 @@
 //! The sleep of a note by a futex. With the feature `interpose` an M on which foreign code waits for
 //! descriptors sleeps at its station instead.
 
-#[cfg(feature = "interpose")]
-use std::io;
-#[cfg(feature = "interpose")]
-use std::sync::OnceLock;
 use std::time::Duration;
-
 #[cfg(feature = "interpose")]
-use netpoll::Station;
+use {
+    netpoll::Station,
+    std::{io, sync::OnceLock},
+};
 
 use super::word::{Sleep, Word};
 use crate::sys::preempt;
