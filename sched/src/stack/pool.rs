@@ -32,7 +32,8 @@ const WARM: usize = 2048;
 /// Stacks of another size stay warm up to this many bytes, but at most `LOCAL` stacks of them.
 const WARM_ODD_BYTES: usize = 16 << 20;
 
-/// True on Windows: each stack owns its memory, which ends with the stack. Elsewhere the slabs own all memory.
+/// True on Windows: each stack owns its memory, which ends with the stack. Elsewhere the slabs own all
+/// memory.
 const OWN_THEIR_MEMORY: bool = mem::needs_drop::<Stack>();
 
 /// The coroutines in one P's own list. *Runs on: the holder.*
