@@ -63,8 +63,8 @@ fn a_cancelled_thread_of_rust_unwinds_or_aborts() {
     assert!(output.status.success(), "{output:?}");
     assert_eq!(text(&output.stdout), "0\njoined: false\n");
     let output = threads::run(PTHREAD, "cancels-frame", "green");
-    assert!(!output.status.success(), "{output:?}");
-    assert_eq!(text(&output.stdout), "0\n");
+    // It may abort before `main` prints anything.
+    assert!(!output.status.success() && !text(&output.stdout).contains("joined"), "{output:?}");
     assert!(text(&output.stderr).contains("failed to initiate panic"), "{output:?}");
 }
 
