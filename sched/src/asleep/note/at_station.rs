@@ -1,5 +1,5 @@
-//! The sleep of a note by a condition variable or at a station: with the feature `interpose` in the test build
-//! `--cfg portable`, where the hooks of libc run above the code of other systems.
+//! The sleep of a note by a condition variable or at a station. This is for the feature `interpose` in the
+//! test build `--cfg portable`, where the hooks of libc run above the code of other systems.
 
 use std::io;
 use std::sync::OnceLock;
@@ -55,8 +55,8 @@ impl Sleeper {
     /// Wakes the thread, or keeps the wake-up for its next sleep.
     pub(super) fn wake(&self) {
         self.condition.wake();
-        // A thread that sleeps there has made its station before it looked for a wake-up, under the lock that
-        // `wake` has just left.
+        // A thread that sleeps there has made its station before it looked for a wake-up. It looked under the
+        // lock that `wake` has just left.
         if let Some(station) = self.station.get() {
             station.wake();
         }
