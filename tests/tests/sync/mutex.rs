@@ -12,7 +12,9 @@ use runtime::thread::Cancelled;
 use runtime::time::{Elapsed, timeout};
 use runtime::{JoinHandle, sleep, spawn, yield_now};
 use tests::crowd::{crowd, in_each, with_each};
-use tests::{ON_PURPOSE, OnDrop, Random, on, on_each, quiet_panics_on_purpose, wait_until, with};
+use tests::{
+    ON_PURPOSE, OnDrop, Random, on, on_each, quiet_panics_on_purpose, until_it_waits, wait_until, with,
+};
 
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -21,16 +23,11 @@ fn was_cancelled<T: std::fmt::Debug>(thread: JoinHandle<T>) {
     assert!(thread.join().unwrap_err().is::<Cancelled>());
 }
 
-/// Spawns a green thread that locks `mutex`, and gives it time to wait.
+/// Spawns a green thread that locks `mutex`, and waits until it waits.
 fn waiter(mutex: &Arc<Mutex<Vec<u32>>>, number: u32) -> JoinHandle<()> {
-    let (mutex, about_to) = (mutex.clone(), Arc::new(AtomicBool::new(false)));
-    let says = about_to.clone();
-    let thread = spawn(move || {
-        says.store(true, SeqCst);
-        mutex.lock().push(number);
-    });
-    wait_until("the thread is about to lock", || about_to.load(SeqCst));
-    sleep(2 * MILLI);
+    let mutex = mutex.clone();
+    let thread = spawn(move || mutex.lock().push(number));
+    until_it_waits(&thread);
     thread
 }
 

@@ -9,7 +9,7 @@ use runtime::sync::{ArcReentrantMutexGuard, MappedReentrantMutexGuard, Reentrant
 use runtime::thread::Cancelled;
 use runtime::{sleep, spawn, yield_now};
 use tests::crowd::{crowd, in_each};
-use tests::{on_each, wait_until};
+use tests::{on_each, until_it_waits, wait_until};
 
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -65,15 +65,12 @@ fn a_fair_unlock_hands_the_reentrant_mutex_off() {
     on_each(|| {
         let mutex = Arc::new(ReentrantMutex::new(Cell::new(0)));
         let mut guard: ArcReentrantMutexGuard<Cell<i32>> = mutex.lock_arc();
-        let (its, about_to) = (mutex.clone(), Arc::new(AtomicBool::new(false)));
-        let says = about_to.clone();
+        let its = mutex.clone();
         let other = spawn(move || {
-            says.store(true, SeqCst);
             let guard = its.lock();
             guard.set(guard.get() + 1);
         });
-        wait_until("the thread is about to lock", || about_to.load(SeqCst));
-        sleep(2 * MILLI);
+        until_it_waits(&other);
         ArcReentrantMutexGuard::bump(&mut guard);
         assert_eq!(guard.get(), 1);
         ArcReentrantMutexGuard::unlock_fair(guard);
@@ -97,7 +94,7 @@ fn a_cancellation_ends_only_locks_with_a_deadline() {
         wait_until("the thread has begun", || begun.load(SeqCst));
         let its = mutex.clone();
         let has_a_deadline = spawn(move || its.try_lock_for(HOUR).is_some());
-        tests::until_it_waits(&has_a_deadline);
+        until_it_waits(&has_a_deadline);
         has_a_deadline.cancel();
         assert!(has_a_deadline.join().unwrap_err().is::<Cancelled>());
         waits.cancel();
