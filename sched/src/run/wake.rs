@@ -78,7 +78,8 @@ pub(crate) fn ready(g: GRef) {
     }
 }
 
-/// Puts `g`, whose status is that it is runnable, into the slot of this P, and wakes an M for it if need be.
+/// Puts `g` into the slot of this P, and wakes an M for it if need be. The status of `g` is that it is
+/// runnable.
 #[inline(always)]
 fn ready_next(m: OwnM<'_>, held: Held<'_>, g: GRef) {
     held.on_ready(g);

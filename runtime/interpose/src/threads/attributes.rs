@@ -168,9 +168,8 @@ pub unsafe extern "C" fn set_affinity(thread: pthread_t, bytes: usize, set: *con
         return unsafe { pthread_setaffinity_np()(thread, bytes, set) };
     };
     // SAFETY: the caller's set has this size.
-    if record.kept().is_none()
-        && os_thread::are_all_processors(unsafe { std::slice::from_raw_parts(set.cast(), bytes) })
-    {
+    let asked = unsafe { std::slice::from_raw_parts(set.cast(), bytes) };
+    if record.kept().is_none() && os_thread::are_all_processors(asked) {
         return 0;
     }
     // SAFETY: the caller's arguments.

@@ -168,7 +168,7 @@ impl Spin {
     fn try_take(&self) -> Option<SpinRelease<'_>> {
         // Acquire: sees what the last holder did. Pairs with the Release in `SpinRelease::drop`.
         let taken = self.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
-        // Made only if the lock was taken: the drop releases the lock, whose holder another thread may be.
+        // Made only if the lock was taken: its drop releases the lock, which another thread may hold.
         taken.is_ok().then(|| SpinRelease(self))
     }
 
