@@ -164,12 +164,11 @@ impl Spin {
         SpinRelease(self)
     }
 
-    #[cfg(not(loom))]
     fn try_take(&self) -> Option<SpinRelease<'_>> {
         // Acquire: sees what the last holder did. Pairs with the Release in `SpinRelease::drop`.
         let taken = self.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
         // Made only if the lock was taken: its drop releases the lock, which another thread may hold.
-        taken.is_ok().then(|| SpinRelease(self))
+        (taken.is_ok() || broken!("queue_lock_released_by_a_try")).then(|| SpinRelease(self))
     }
 
     /// Releases the lock, calls `f`, and takes the lock again. *Runs on: the holder. The call borrows its
@@ -300,16 +299,52 @@ mod loom_lock {
 #[cfg(all(test, loom))]
 mod models {
     use super::Spin;
+    use crate::sync::models::Reached;
     use loom::{cell::UnsafeCell, sync::Arc, thread};
+
+    type Counted = (Spin, UnsafeCell<u32>);
+
+    /// Adds one. *Runs on: a holder of the lock.*
+    fn add(lock: &Counted) {
+        // SAFETY: the thread holds the lock; loom checks that no other thread writes.
+        lock.1.with_mut(|count| unsafe { *count += 1 });
+    }
+
+    /// Two threads try to take the lock, while a third has it at first.
+    #[test]
+    fn a_try_in_vain_leaves_the_lock_to_its_holder() {
+        static IN_VAIN: Reached = Reached::new();
+        static TAKEN: Reached = Reached::new();
+        loom::model(|| {
+            let lock: Arc<Counted> = Arc::new((Spin::new(), UnsafeCell::new(0)));
+            let held = lock.0.take();
+            let triers = [(); 2].map(|()| {
+                let lock = lock.clone();
+                thread::spawn(move || {
+                    let held = lock.0.try_take();
+                    held.is_some().then(|| add(&lock)).is_some()
+                })
+            });
+            add(&lock);
+            drop(held);
+            let took = triers.map(|trier| trier.join().unwrap());
+            IN_VAIN.note(took == [false; 2]);
+            TAKEN.note(took == [true; 2]);
+            let tries = took.into_iter().filter(|took| *took).count();
+            // SAFETY: all threads have ended; loom checks that.
+            assert_eq!(lock.1.with(|count| unsafe { *count }) as usize, 1 + tries);
+        });
+        IN_VAIN.assert();
+        TAKEN.assert();
+    }
 
     #[test]
     fn one_holder_at_a_time_sees_what_the_last_holder_did() {
         loom::model(|| {
-            let lock = Arc::new((Spin::new(), UnsafeCell::new(0)));
-            let add = |lock: &(Spin, UnsafeCell<u32>)| {
+            let lock: Arc<Counted> = Arc::new((Spin::new(), UnsafeCell::new(0)));
+            let add = |lock: &Counted| {
                 let _held = lock.0.take();
-                // SAFETY: the thread holds the lock; loom checks that no other thread writes.
-                lock.1.with_mut(|count| unsafe { *count += 1 });
+                add(lock);
             };
             let other = lock.clone();
             let other = thread::spawn(move || add(&other));
