@@ -64,7 +64,7 @@ impl Seen {
     fn note(&mut self, waits: bool, rounds: u32) -> bool {
         let stands_still = self.looks > 0 && self.rounds == rounds;
         self.rounds = rounds;
-        self.looks = if waits { self.looks + 1 } else { 0 };
+        self.looks = if waits { self.looks.saturating_add(1) } else { 0 };
         waits && (stands_still || self.looks == OFTEN)
     }
 }
