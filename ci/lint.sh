@@ -17,7 +17,7 @@ if [ "${1:-}" = --each ]; then
 fi
 
 cargo fmt --all --check
-for peer in tokio may; do
+for peer in tokio may epoll; do
     cargo fmt --manifest-path "benches/peers/$peer/Cargo.toml" --check
 done
 cargo fmt --manifest-path examples/fuzz/Cargo.toml --check

@@ -61,7 +61,12 @@ const MAY: Entrant = Entrant::peer("may");
 /// tokio built with `--cfg tokio_unstable`, with its timers in the workers.
 const ALT: Entrant = Entrant::peer("tokio-alt").with("--alt").shown();
 
+/// Loops over epoll, without a runtime: how near a runtime comes to them.
+const EPOLL: Entrant = Entrant::peer("epoll").shown();
+
 const ALL: &[Entrant] = &[OURS, GO, TOKIO, MAY];
+/// The entrants of servers.
+const SERVERS: &[Entrant] = &[OURS, GO, TOKIO, MAY, EPOLL];
 const TIMED: &[Entrant] = &[OURS, GO, TOKIO, ALT, MAY];
 /// The entrants of timer cases. Go takes part twice: with a function that the timer calls, and with a
 /// goroutine that sleeps.
@@ -479,7 +484,7 @@ pub(crate) const CASES: &[Case] = &[
         args: "--conns 64 --size 64 --secs 5",
         quick: "--conns 64 --size 64 --secs 1",
         procs: &[1, 2],
-        entrants: ALL,
+        entrants: SERVERS,
         metrics: &[more("req_per_s", &[Goal::any(Best(1.12))]), less("p50_us", &[]), less("p99_us", &[])],
         limit_secs: 30,
     },
@@ -490,7 +495,7 @@ pub(crate) const CASES: &[Case] = &[
         args: "",
         quick: "",
         procs: &[1, 2],
-        entrants: ALL,
+        entrants: SERVERS,
         metrics: &[
             less("server_cpu_us_per_req", &[Goal::any(Best(0.88))]),
             more("req_per_s", &[]),

@@ -24,7 +24,7 @@ pub(crate) struct Options {
     /// N Ps, or worker threads, instead of the numbers in each case
     #[arg(long, value_name = "N", value_parser = number)]
     procs: Option<usize>,
-    /// Runs these programs only, of: ours go tokio tokio-alt may, and those of --impl
+    /// Runs these programs only, of: ours go tokio tokio-alt may epoll, and those of --impl
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     only: Vec<String>,
     /// Takes the program NAME from PATH. A new NAME is an added program, with the arguments of ours

@@ -29,12 +29,13 @@ const SHORT: Layout = Layout { names: 285, notes: 195, line: 30, text: 14.0 };
 const TICKS: [f64; 9] = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0];
 
 /// The programs and their colours. A reader who does not see red and green apart can distinguish them, too.
-const COLOURS: [(&str, RGBColor); 5] = [
+const COLOURS: [(&str, RGBColor); 6] = [
     ("ours", RGBColor(0xD5, 0x5E, 0x00)),
     ("go", RGBColor(0x56, 0xB4, 0xE9)),
     ("tokio", RGBColor(0x00, 0x5A, 0x9C)),
     ("tokio-alt", RGBColor(0xCC, 0x79, 0xA7)),
     ("may", RGBColor(0x00, 0x9E, 0x73)),
+    ("epoll", RGBColor(0x33, 0x33, 0x33)),
 ];
 const OTHERS: RGBColor = RGBColor(0x99, 0x99, 0x99);
 const STRIPE: RGBColor = RGBColor(0xF6, 0xF6, 0xF4);
@@ -60,14 +61,14 @@ pub(crate) fn whole(outcomes: &[Outcome]) -> String {
 }
 
 /// Returns the plot of the main figures, as far as they were measured. Goals, variants of
-/// this runtime, and tokio with its unstable timers are left out.
+/// this runtime, tokio with its unstable timers, and loops without a runtime are left out.
 pub(crate) fn front(outcomes: &[Outcome]) -> String {
     let found = FRONT.iter().filter_map(|(name, case, procs, key)| {
         let outcome = outcomes.iter().find(|one| one.case.name == *case && one.procs == *procs)?;
         let metric = outcome.case.metrics.iter().find(|metric| metric.key == *key)?;
         let mut line = line(outcome, metric, (*name).into())?;
         line.goals.clear();
-        line.costs.retain(|(label, _)| label != "tokio-alt" && !label.starts_with("ours "));
+        line.costs.retain(|(label, _)| label != "tokio-alt" && label != "epoll" && !label.starts_with("ours "));
         Some(line)
     });
     plot(&SHORT, &found.collect::<Vec<_>>())

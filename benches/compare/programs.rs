@@ -64,7 +64,7 @@ impl Programs {
 }
 
 /// The names that `build` accepts.
-const KNOWN: [&str; 5] = ["ours", "go", "tokio", "tokio-alt", "may"];
+const KNOWN: [&str; 6] = ["ours", "go", "tokio", "tokio-alt", "may", "epoll"];
 
 /// The folder of this package.
 fn benches() -> &'static Path {
@@ -155,6 +155,7 @@ fn version(name: &str) -> String {
         }
         "go" => first_line(go().arg("version")).unwrap_or("unknown".into()),
         "tokio" | "may" => locked(name, name),
+        "epoll" => "loops over epoll, without a runtime".into(),
         "tokio-alt" => format!("{}, built with --cfg tokio_unstable", locked("tokio", "tokio")),
         _ => "unknown".into(),
     }
