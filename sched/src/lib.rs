@@ -88,6 +88,7 @@
 //! - `watch/samples.rs`: what a signal handler writes for a reader is read whole or lost.
 //! - `asleep/plan.rs`: sysmon looks no later than the requested time, whenever the request comes.
 //! - `sources/net_wakers.rs`: a future that waits for the network is woken once, or gives up.
+//! - `tls/under.rs`: a block of thread-locals is left before others see that its G has stopped.
 //! - `p/closing.rs`: the end of a runtime. Once no G lives, spawns from outside are refused. No M sleeps
 //!   through the end.
 //!
@@ -359,6 +360,11 @@ mod stack {
 #[allow(dead_code)]
 mod timer {
     pub(crate) mod refcount;
+}
+#[cfg(loom)]
+#[allow(dead_code)]
+mod tls {
+    pub(crate) mod under;
 }
 #[cfg(loom)]
 #[allow(dead_code)]

@@ -15,7 +15,7 @@
 //!   renew   after the end of a closure: the block is as new for the next one
 //! ```
 //!
-//! From one G straight to the next the M goes from block to block (`pass`; `run/with_locals.rs`).
+//! From one G straight to the next the M goes from block to block (`tls/under.rs`, `run/with_locals.rs`).
 //!
 //! The closure may go on under another M: its block comes along, so everything that it knows of "its thread"
 //! holds. Rust's argument for `std::thread::spawn` holds for it, too: no other code uses its block as long as
@@ -54,47 +54,9 @@ mod block;
 #[path = "tls/absent.rs"]
 mod block;
 
+mod under;
+
 pub(crate) use block::{Block, check, come_back, go_home, is_own, under_home};
 
-/// The thread-locals under which an M runs.
-pub(crate) struct Under {
-    m: usize,
-    home: usize,
-    block: Option<Block>,
-}
-
-impl Under {
-    /// Returns that `m` is under its own.
-    pub(crate) fn home(m: usize) -> Under {
-        Under { m, home: 0, block: None }
-    }
-
-    /// Goes to the block `to`, or to the M's own.
-    ///
-    /// # Safety
-    /// This runs on the M, and no other thread is in `to`. The calling function and what is inlined into it
-    /// touch no thread-local. Another thread may enter the block that was left only after this call.
-    #[inline(always)]
-    pub(crate) unsafe fn go(&mut self, to: Option<Block>) {
-        // SAFETY: this contract.
-        unsafe {
-            match (self.block, to) {
-                (None, None) => {}
-                (None, Some(to)) => self.home = to.enter(self.m),
-                (Some(from), None) => from.leave(self.home),
-                (Some(from), Some(to)) => from.pass(to, self.m, self.home),
-            }
-        }
-        self.block = to;
-    }
-
-    /// Goes to the M's own.
-    ///
-    /// # Safety
-    /// As for `go`.
-    #[inline(always)]
-    pub(crate) unsafe fn leave(&mut self) {
-        // SAFETY: this contract.
-        unsafe { self.go(None) };
-    }
-}
+/// Under which block of thread-locals an M runs.
+pub(crate) type Under = under::Under<Block>;

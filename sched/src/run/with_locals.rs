@@ -38,6 +38,7 @@ impl Sched {
     #[inline(never)]
     pub(crate) fn run_with_locals(&self, m: OwnM<'_>, mut g: GRef) {
         let mut under = Under::home(ptr::from_ref(m.shared()).expose_provenance());
+        // The block of `g`, if the M is in it already.
         let mut entered = None;
         loop {
             if !self.sets_out_at_once(m, g) {
@@ -73,16 +74,16 @@ impl Sched {
             // One that waits in place is in its block on another M.
             let free = next.filter(|next| !next.binding.is_special());
             // SAFETY: `next` came out of a run queue, so its block is this M's alone, as that of `g` is until
-            // `stopped`.
-            entered = unsafe { free.and_then(|next| Coro::block_to_run(next, || m.homes.is_any())) };
-            // SAFETY: as above.
-            unsafe { under.go(entered) };
-            if let Stop::Done | Stop::Pending = stop {
-                // SAFETY: the closure or poll has ended, its coroutine is still this thread's, and the M has
-                // left its block.
-                unsafe { Coro::renew_block(g) };
-            }
-            let goes_on = self.has_stopped(m, g, stop);
+            // `stopped`. What is called after the block was left is not inlined.
+            let goes_on = unsafe {
+                entered = free.and_then(|next| Coro::block_to_run(next, || m.homes.is_any()));
+                under.go_then(entered, || {
+                    if let Stop::Done | Stop::Pending = stop {
+                        Coro::renew_block(g);
+                    }
+                    self.has_stopped(m, g, stop)
+                })
+            };
             match next {
                 None if goes_on => {}
                 None => return,

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use super::under::Enter;
+
 /// There is none.
 #[derive(Clone, Copy)]
 pub(crate) enum Block {}
@@ -41,18 +43,6 @@ impl Block {
         match self {}
     }
 
-    pub(crate) unsafe fn enter(self, _m: usize) -> usize {
-        match self {}
-    }
-
-    pub(crate) unsafe fn leave(self, _home: usize) {
-        match self {}
-    }
-
-    pub(crate) unsafe fn pass(self, _to: Block, _m: usize, _home: usize) {
-        match self {}
-    }
-
     pub(crate) fn end(self) {
         match self {}
     }
@@ -63,5 +53,19 @@ impl Block {
 
     pub(crate) fn catch_up(&mut self, _begins: bool) {
         match *self {}
+    }
+}
+
+impl Enter for Block {
+    unsafe fn enter(self, _m: usize) -> usize {
+        match self {}
+    }
+
+    unsafe fn leave(self, _home: usize) {
+        match self {}
+    }
+
+    unsafe fn pass(self, _to: Block, _m: usize, _home: usize) {
+        match self {}
     }
 }

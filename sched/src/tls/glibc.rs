@@ -29,6 +29,8 @@ use libraries::Libraries;
 use netpoll::raw::call;
 use words::{read, write};
 
+use super::under::Enter;
+
 thread_local! {
     /// The base of the M that runs the block; 0 in the block of an OS thread.
     static HOME: Cell<usize> = const { Cell::new(0) };
@@ -203,35 +205,6 @@ impl Block {
         unsafe { self.layout.end_block(self.base) };
     }
 
-    /// Enters the block as `m`. Returns the M's own base.
-    ///
-    /// # Safety
-    /// No other thread is in the block. Until `leave` with the result, this thread runs the coroutine with
-    /// this block, and the code that gets it there touches no thread-local.
-    #[inline(always)]
-    pub(crate) unsafe fn enter(self, m: usize) -> usize {
-        let home = base();
-        // SAFETY: this thread has both blocks.
-        unsafe { self.come_from(home, m, home) };
-        home
-    }
-
-    /// Goes to the block `to`.
-    ///
-    /// # Safety
-    /// As for `leave` and `enter`: `home` is what `enter` has returned on this thread, which is in this
-    /// block.
-    #[inline(always)]
-    pub(crate) unsafe fn pass(self, to: Block, m: usize, home: usize) {
-        if to.base != self.base {
-            // SAFETY: this thread has both blocks.
-            unsafe {
-                to.come_from(self.base, m, home);
-                self.is_left();
-            }
-        }
-    }
-
     /// Sets the base, after the block has what the M brings along.
     ///
     /// # Safety
@@ -246,22 +219,6 @@ impl Block {
             write(self.base, home_at, home);
             malloc.into_iter().for_each(|word| write(self.base, word, read(from, word)));
             set_base(self.base);
-        }
-    }
-
-    /// Leaves the block.
-    ///
-    /// # Safety
-    /// `home` is what `enter` has returned on this thread, and nothing has touched a thread-local since the
-    /// switch of stacks.
-    #[inline(always)]
-    pub(crate) unsafe fn leave(self, home: usize) {
-        // SAFETY: as in `enter`. What the block keeps of malloc's words is not used again: the next M that
-        // enters brings its own.
-        unsafe {
-            self.layout.malloc.into_iter().for_each(|word| write(home, word, read(self.base, word)));
-            set_base(home);
-            self.is_left();
         }
     }
 
@@ -345,6 +302,38 @@ impl Block {
             let result = apart(f);
             self.leave(home);
             result
+        }
+    }
+}
+
+impl Enter for Block {
+    #[inline(always)]
+    unsafe fn enter(self, m: usize) -> usize {
+        let home = base();
+        // SAFETY: this thread has both blocks.
+        unsafe { self.come_from(home, m, home) };
+        home
+    }
+
+    #[inline(always)]
+    unsafe fn leave(self, home: usize) {
+        // SAFETY: as in `enter`. What the block keeps of malloc's words is not used again: the next M that
+        // enters brings its own.
+        unsafe {
+            self.layout.malloc.into_iter().for_each(|word| write(home, word, read(self.base, word)));
+            set_base(home);
+            self.is_left();
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn pass(self, to: Block, m: usize, home: usize) {
+        if to.base != self.base {
+            // SAFETY: this thread has both blocks.
+            unsafe {
+                to.come_from(self.base, m, home);
+                self.is_left();
+            }
         }
     }
 }
