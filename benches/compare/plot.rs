@@ -68,7 +68,8 @@ pub(crate) fn front(outcomes: &[Outcome]) -> String {
         let metric = outcome.case.metrics.iter().find(|metric| metric.key == *key)?;
         let mut line = line(outcome, metric, (*name).into())?;
         line.goals.clear();
-        line.costs.retain(|(label, _)| label != "tokio-alt" && label != "epoll" && !label.starts_with("ours "));
+        line.costs
+            .retain(|(label, _)| label != "tokio-alt" && label != "epoll" && !label.starts_with("ours "));
         Some(line)
     });
     plot(&SHORT, &found.collect::<Vec<_>>())

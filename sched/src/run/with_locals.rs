@@ -38,22 +38,16 @@ impl Sched {
     #[inline(never)]
     pub(crate) fn run_with_locals(&self, m: OwnM<'_>, mut g: GRef) {
         let mut under = Under::home(ptr::from_ref(m.shared()).expose_provenance());
-        // The block of `g`, if the M is in it already.
-        let mut entered = None;
         loop {
             if !self.sets_out_at_once(m, g) {
-                entered = None;
                 // SAFETY: this function touches no thread-local, here and below.
                 unsafe { under.leave() };
                 if !self.sets_out(m, g) {
                     return;
                 }
             }
-            let block = match entered {
-                Some(_) => entered,
-                // SAFETY: `g` came out of a run queue, so only this M uses it, and it has a coroutine.
-                None => unsafe { Coro::block_to_run(g, || m.homes.is_any()) },
-            };
+            // SAFETY: `g` came out of a run queue, so only this M uses it, and it has a coroutine.
+            let block = unsafe { Coro::block_to_run(g, || m.homes.is_any()) };
             // SAFETY: the block is that of `g`. Nothing in between touches a thread-local.
             let run = |under: &mut Under| unsafe {
                 under.go(block);
@@ -75,9 +69,10 @@ impl Sched {
             let free = next.filter(|next| !next.binding.is_special());
             // SAFETY: `next` came out of a run queue, so its block is this M's alone, as that of `g` is until
             // `stopped`. What is called after the block was left is not inlined.
+            let block = unsafe { free.and_then(|next| Coro::block_to_run(next, || m.homes.is_any())) };
+            // SAFETY: as above.
             let goes_on = unsafe {
-                entered = free.and_then(|next| Coro::block_to_run(next, || m.homes.is_any()));
-                under.go_then(entered, || {
+                under.go_then(block, || {
                     if let Stop::Done | Stop::Pending = stop {
                         Coro::renew_block(g);
                     }
