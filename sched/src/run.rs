@@ -12,6 +12,7 @@ pub(crate) mod reserved;
 pub(crate) mod roaming;
 mod run_loop;
 pub(crate) mod sched;
+pub(crate) mod signal;
 pub(crate) mod simulated;
 pub(crate) mod task;
 pub(crate) mod wake;

@@ -10,6 +10,7 @@ use timers::clock;
 
 use crate::p::lease::{Seen, State};
 use crate::run::sched::Sched;
+use crate::run::signal;
 use crate::sys::{self, Doing};
 
 /// What a look at a P shows.
@@ -169,7 +170,8 @@ impl Monitor {
     /// Pauses and resumes Gs that compute without a P, if there are many. Returns when to call again; NEVER
     /// if there are few.
     pub fn turn_crowd(&self, now: u64) -> u64 {
-        self.sched.crowd.turn(now, self.sched.procs(), self.sched.idle.idle_ps())
+        let (procs, idle) = (self.sched.procs(), self.sched.idle.idle_ps());
+        self.sched.crowd.turn(now, procs, idle, signal::install_to_pause)
     }
 
     /// Lets all Gs go on that `turn_crowd` has paused.

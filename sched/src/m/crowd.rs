@@ -48,9 +48,8 @@ use std::time::Duration;
 
 use timers::clock;
 
-use crate::m::current::on_m;
 use crate::m::pause::{PAUSED, Paused};
-use crate::m::{M, MRef};
+use crate::m::{M, MRef, OwnM};
 use crate::p::lease::Seen;
 use crate::sync::{Mutex, hold};
 use crate::sys::{self, Doing, fork, preempt};
@@ -167,11 +166,18 @@ impl Crowd {
     }
 
     /// Pauses the hogs at the end of their turn, and lets the next ones go. There are `procs` Ps, and `idle`
-    /// of them are idle. Returns when to call again; NEVER if the crowd is small. *Runs on: sysmon.*
-    pub(crate) fn turn(self: &Arc<Self>, now: u64, procs: usize, idle: usize) -> u64 {
+    /// of them are idle. `can_pause` returns `true` if the handler of the signal is installed and knows all
+    /// locks. Returns when to call again; NEVER if the crowd is small. *Runs on: sysmon.*
+    pub(crate) fn turn(
+        self: &Arc<Self>,
+        now: u64,
+        procs: usize,
+        idle: usize,
+        can_pause: fn() -> bool,
+    ) -> u64 {
         let next = {
             let state = &mut *self.state.lock();
-            let next = state.turn(now, FREE_PER_P * procs, procs.div_ceil(2) + idle);
+            let next = state.turn(now, FREE_PER_P * procs, procs.div_ceil(2) + idle, can_pause);
             // Relaxed: a hog that leaves and reads an old value does not wake sysmon, which looks at the end
             // of the turn anyway.
             self.by_turns.store(state.by_turns, Ordering::Relaxed);
@@ -187,6 +193,25 @@ impl Crowd {
     /// Returns `true` while hogs run by turns: sysmon then waits for hogs that leave. *Runs on: any thread.*
     pub(crate) fn runs_by_turns(&self) -> bool {
         self.by_turns.load(Ordering::Relaxed)
+    }
+
+    /// Pauses `m` if sysmon has asked for that and its G computes without a P. `locked` says that the G may
+    /// have a lock of the C library. *Runs on: `m`, in the handler of the signal: it allocates nothing and
+    /// takes no lock.*
+    pub(crate) fn pause(&self, m: OwnM<'_>, locked: bool) {
+        if !m.has_lost_p() {
+            return;
+        }
+        if locked {
+            return m.pause.refuse();
+        }
+        hold::of_this_thread(|holds| {
+            m.pause.pause(holds, |word| {
+                let beat = self.beat.load(Ordering::Relaxed);
+                preempt::sleep_while(word, PAUSED, STUCK);
+                beat != self.beat.load(Ordering::Relaxed)
+            });
+        });
     }
 
     /// Lets all hogs go. *Runs on: sysmon, before it ends.*
@@ -214,10 +239,10 @@ impl Crowd {
 
 impl CrowdState {
     /// See `Crowd::turn`. Up to `free` hogs all run; of more, `most` run at a time.
-    fn turn(&mut self, now: u64, free: usize, most: usize) -> u64 {
+    fn turn(&mut self, now: u64, free: usize, most: usize, can_pause: fn() -> bool) -> u64 {
         self.running.retain(Hog::is_here);
         if !self.by_turns {
-            if self.running.len() <= free || !preempt::knows_locks(on_signal) {
+            if self.running.len() <= free || !can_pause() {
                 return clock::NEVER;
             }
             // After `let_all_go` the turn of all has not ended yet.
@@ -225,7 +250,7 @@ impl CrowdState {
         }
         self.look_at_stopping();
         if now >= self.turn_ends {
-            if !preempt::knows_locks(on_signal) {
+            if !can_pause() {
                 self.release();
                 return clock::NEVER;
             }
@@ -290,36 +315,6 @@ impl CrowdState {
     }
 }
 
-/// Pauses the M of this thread, if sysmon has asked for that and its G computes without a P. `locked` says
-/// that the G may have a lock of the C library. First copies the stack of the G if a reader has asked for it
-/// (`notes/hogs.rs`). *Runs on: any thread, in the handler of the signal: it allocates nothing and takes no
-/// lock.*
-fn on_signal(locked: bool, registers: &preempt::Registers) {
-    on_m(|m| {
-        m.sched().on_signal(m.shared(), registers);
-        if !m.has_lost_p() {
-            return;
-        }
-        if locked {
-            return m.pause.refuse();
-        }
-        let crowd = &m.sched().crowd;
-        hold::of_this_thread(|holds| {
-            m.pause.pause(holds, |word| {
-                let beat = crowd.beat.load(Ordering::Relaxed);
-                preempt::sleep_while(word, PAUSED, STUCK);
-                beat != crowd.beat.load(Ordering::Relaxed)
-            });
-        });
-    });
-}
-
-/// Installs the handler of the signal, unless the program has an action of its own. Returns `true` if it is
-/// installed. *Runs on: any thread.*
-pub(crate) fn watches_signal() -> bool {
-    preempt::is_installed(on_signal)
-}
-
 #[cfg(test)]
 mod tests {
     #[cfg(target_os = "linux")]
@@ -382,7 +377,7 @@ mod tests {
             let (lent, m) = (p.look(), MRef::new(p.holder().unwrap()));
             assert!(p.retake(lent), "the green thread computes in user code");
             sched.hand_off(p);
-            assert!(preempt::is_installed(on_signal));
+            assert!(crate::run::signal::install());
             Stepping { sched, at, hog, m, lent }
         }
 

@@ -5,9 +5,10 @@
 //! A leaf that has registered an equal waker before need not clone it again. The stack of the last clone
 //! stays until the next one.
 
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::g::GRef;
+use crate::m::OwnM;
 use crate::m::current::{current_g, on_m};
 
 /// Returns the return addresses on the stack of the caller, the innermost first. It runs in user code and
@@ -15,30 +16,31 @@ use crate::m::current::{current_g, on_m};
 pub(crate) type TakeStack = fn() -> Box<[usize]>;
 
 /// Set once a runtime asks for the stacks.
-static TAKE: OnceLock<TakeStack> = OnceLock::new();
+static IS_ASKED_FOR: AtomicBool = AtomicBool::new(false);
 
 /// Notes that a runtime asks for the stacks.
 pub(crate) fn begin(take: Option<TakeStack>) {
-    if let Some(take) = take {
-        TAKE.get_or_init(|| take);
+    if take.is_some() {
+        // Relaxed: the Ms of that runtime, which are started later, see it.
+        IS_ASKED_FOR.store(true, Ordering::Relaxed);
     }
 }
 
-/// Keeps the stack of the caller if the future of `g` is polled here and its runtime asks for that. *Runs on:
-/// the thread that clones the waker of `g`.*
+/// Keeps the stack of the caller if the future of `g` is polled here and its runtime asks for that: `asked`
+/// returns what the runtime of an M asks for. *Runs on: the thread that clones the waker of `g`.*
 #[inline]
-pub(crate) fn keep(g: GRef) {
-    if let Some(take) = TAKE.get() {
-        keep_by(g, *take);
+pub(crate) fn keep(g: GRef, asked: fn(OwnM<'_>) -> Option<TakeStack>) {
+    if IS_ASKED_FOR.load(Ordering::Relaxed) {
+        keep_by(g, asked);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn keep_by(g: GRef, take: TakeStack) {
+fn keep_by(g: GRef, asked: fn(OwnM<'_>) -> Option<TakeStack>) {
     let polled_here = current_g().filter(|current| current.is(g) && (g.task().future)().is_some());
     if let Some(g) = polled_here
-        && on_m(|m| m.sched().config.await_stacks.is_some()) == Some(true)
+        && let Some(take) = on_m(asked).flatten()
     {
         g.rare_or_new().await_stack.replace(take());
     }

@@ -5,14 +5,11 @@
 
 use std::collections::VecDeque;
 use std::panic::Location;
-use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::g::G;
 use crate::g::list::GList;
 use crate::g::wait::Outcome;
-use crate::m::M;
+use crate::g::{G, Runtime};
 use crate::m::current::on_m;
 use crate::p::event::{By, Kind, Stopped};
 use crate::p::recorder::keep_name;
@@ -39,14 +36,20 @@ pub struct Recorded {
 }
 
 /// The events of threads without a P, of one runtime.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Outside {
+    /// The address of the runtime, by which its Ms are known here.
+    runtime: usize,
     /// How many events are kept; 0 while the recorder is off.
     places: AtomicUsize,
     events: Mutex<(VecDeque<Recorded>, u64)>,
 }
 
 impl Outside {
+    pub(crate) fn new(runtime: *const Runtime) -> Self {
+        Outside { runtime: runtime.addr(), places: AtomicUsize::new(0), events: Mutex::default() }
+    }
+
     /// Starts a recording that keeps the newest `places` events.
     pub(crate) fn start(&self, places: usize) {
         let mut events = self.events.lock();
@@ -117,8 +120,9 @@ impl Outside {
         if fork::is_forked() {
             return;
         }
-        let (m, by) =
-            on_m(|m| (self.is_of(m.shared()).then_some(m.number), m.running().map(|g| g.id()))).unzip();
+        // A green thread of another runtime may make events here, too: its M is none of this runtime.
+        let is_ours = |runtime: *const Runtime| runtime.addr() == self.runtime;
+        let (m, by) = on_m(|m| (is_ours(m.runtime).then_some(m.number), m.running().map(|g| g.id()))).unzip();
         let mut events = self.events.lock();
         let places = self.places.load(Ordering::Relaxed);
         if places == 0 {
@@ -133,12 +137,6 @@ impl Outside {
         }
         events.0.push_back(Recorded { at_ns, kind, id, argument, m: m.flatten(), by: by.flatten(), place });
     }
-
-    /// Returns `true` if `m` is an M of this runtime. A green thread of another one may make events here,
-    /// too.
-    fn is_of(&self, m: &M) -> bool {
-        ptr::eq(Arc::as_ptr(&m.sched().outside), self)
-    }
 }
 
 #[cfg(test)]
@@ -148,7 +146,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no counter of the processor")]
     fn a_stop_keeps_the_events_and_a_start_forgets_them() {
-        let outside = Outside::default();
+        let outside = Outside::new(std::ptr::null());
         let note = || (0..3).for_each(|id| outside.notes(Kind::TimerArmed, id, 0));
         let seen = || (outside.read().0.iter().map(|event| event.id).collect::<Vec<_>>(), outside.read().1);
         note();

@@ -144,7 +144,7 @@ impl Sched {
     /// Puts a scheduler together, without Ps. `Sched::new` is for users.
     pub(crate) fn of(config: Config, netpoll: Netpoll, coros: Coros) -> Arc<Sched> {
         let max_threads = config.max_threads;
-        Arc::new_cyclic(|me| Sched {
+        Arc::new_cyclic(|me: &Weak<Sched>| Sched {
             ps: (0..MAX_PROCS).map(|_| OnceLock::new()).collect(),
             procs: AtomicUsize::new(0),
             made: AtomicUsize::new(0),
@@ -152,7 +152,7 @@ impl Sched {
             netpoll: netpoll.into(),
             spawns: config.spawn_stacks.map(Spawns::new),
             stack_requests: Arc::new(StackRequests::new()),
-            outside: Arc::default(),
+            outside: Arc::new(Outside::new(Weak::as_ptr(me).cast())),
             me: me.clone(),
             idle: Idle::new().into(),
             global: LockedQueue::new().into(),

@@ -235,7 +235,7 @@ impl G {
     /// A waker of this G is cloned, or this G waits without one. *Runs on: the thread that does it.*
     #[inline]
     pub(crate) fn on_awaited(&'static self) {
-        await_stacks::keep(self);
+        await_stacks::keep(self, |m| m.sched().config.await_stacks);
     }
 
     /// This G, which runs, has panicked.

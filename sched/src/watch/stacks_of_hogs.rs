@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use crate::g::GRef;
 use crate::g::binding::Binding;
-use crate::m::crowd;
 use crate::m::{M, MRef};
 use crate::notes::hogs::{Hogging, Noted};
 use crate::notes::rescue::{Rescue, RescuesAt};
 use crate::p::lease::Seen;
 use crate::run::sched::Sched;
+use crate::run::signal;
 use crate::stack::saved::StackCopy;
 use crate::sys::preempt;
 use crate::sys::{self, Doing};
@@ -65,7 +65,7 @@ impl Sched {
     ) -> Option<R> {
         let (m, capture) = (hogging.m.m(), &self.stack_requests.capture);
         let here = || hogging.is_still_there(m) && m.tid() != 0;
-        if !hogging.computes || !here() || !crowd::watches_signal() {
+        if !hogging.computes || !here() || !signal::install() {
             return None;
         }
         let _one = self.stack_requests.asking.lock();
