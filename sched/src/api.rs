@@ -16,5 +16,6 @@ pub(crate) mod os_locals;
 pub mod park;
 pub(crate) mod point;
 pub mod revocable;
+pub(crate) mod simulation;
 pub mod sleep;
 pub mod spawn;

@@ -1,4 +1,4 @@
 //! Simulations: what makes the choices of a simulated scheduler. `run/simulated.rs` asks for them.
 
-mod outside_words;
+pub(crate) mod outside_words;
 pub(crate) mod simulation;

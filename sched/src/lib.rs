@@ -385,13 +385,13 @@ mod watch {
 pub mod simulation {
     pub use crate::api::node::{gs_of, is_left, leave, leave_myself};
     pub use crate::api::point::{point, point_in_drop, unwind_at_end};
+    pub use crate::api::simulation::{OutsideWait, block, deliver, is_here, is_user_code, record_time};
     pub use crate::choices::simulation::{
-        OutsideWait, Phase, Simulation, block, deliver, is_here, is_user_code, node, note_threads_are_caught,
-        record_time, set_node, threads_are_caught, with,
+        Phase, Simulation, node, note_threads_are_caught, set_node, threads_are_caught,
     };
     pub use crate::end::simulated::Ended;
     pub use crate::g::ids::shown;
-    pub use crate::run::simulated::await_main;
+    pub use crate::run::simulated::{await_main, with};
 }
 
 /// Items for the models of other crates, built on loom's threads.

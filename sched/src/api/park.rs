@@ -371,7 +371,7 @@ pub fn yield_now() {
 /// Yields where the caller may not simply leave its OS thread, or belongs to a simulation.
 #[cold]
 fn yield_kept(entered: boundary::Entered) {
-    if crate::choices::simulation::yields() {
+    if crate::api::simulation::yields() {
         // The unwind is user code.
         drop(entered);
         unwind_if_cancelled();

@@ -2,9 +2,11 @@
 //! `run/simulated.rs`.)
 
 use crate::api::park::unwind_if_cancelled;
-use crate::choices::simulation::{Phase, Simulation, is_anywhere, is_on_this_thread, node, with};
+use crate::api::simulation::is_on_this_thread;
+use crate::choices::simulation::{Phase, Simulation, is_anywhere, node};
 use crate::g::payload::Stop;
 use crate::run::boundary::{enter, yield_kept};
+use crate::run::simulated::with;
 
 /// A point of choice: in a simulation another G may run before the caller goes on. Elsewhere it does nothing.
 /// When the simulation ends, a cancelled caller unwinds from here, so that a loop around such points ends.

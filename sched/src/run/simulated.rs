@@ -19,10 +19,13 @@ use std::sync::Arc;
 
 use timers::clock;
 
-use crate::choices::simulation::{IS_BUILT, Phase, Ready, Simulated, is_left_behind};
+use crate::choices::simulation::{
+    IS_BUILT, Phase, Ready, Simulated, Simulation, is_anywhere, is_left_behind,
+};
 use crate::g::GRef;
 use crate::g::list::GList;
 use crate::m::OwnM;
+use crate::m::current::on_m;
 use crate::p::Held;
 use crate::p::event::By;
 use crate::run::sched::Sched;
@@ -62,6 +65,30 @@ impl Ready {
         self.ids.remove(at);
         self.gs.remove(at)
     }
+}
+
+/// Calls `f` with the simulation of this M, if there is one.
+#[inline]
+pub fn with<T>(f: impl FnOnce(&dyn Simulation) -> T) -> Option<T> {
+    if !is_anywhere() {
+        return None;
+    }
+    on_m(|m| m.sched().simulated().map(|simulated| f(&*simulated.by))).flatten()
+}
+
+/// Reports a panic that no other thread will see to the simulation of this M, if there is one. What another
+/// panic drops does not count.
+#[cold]
+pub(crate) fn lost_panic(payload: &(dyn std::any::Any + Send)) {
+    if std::thread::panicking() {
+        return;
+    }
+    with(|by| {
+        let text = payload.downcast_ref::<&str>().copied();
+        by.lost_panic(
+            text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("Box<dyn Any>"),
+        );
+    });
 }
 
 /// Waits until the main function of a simulation of `sched` ends. Returns `false` if the simulation was given

@@ -280,7 +280,7 @@ pub(crate) fn contain(f: impl FnOnce()) -> bool {
 /// Reports a panic that no thread will see to the simulation, if there is one.
 fn tell_simulation(_payload: &(dyn Any + Send)) {
     if !_payload.is::<Cancelled>() {
-        crate::choices::simulation::lost_panic(_payload);
+        crate::run::simulated::lost_panic(_payload);
     }
 }
 

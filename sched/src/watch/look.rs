@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use timers::clock;
 
-use crate::choices::simulation;
+use crate::api::simulation;
 use crate::g::binding::Binding;
 use crate::g::own::OwnG;
 use crate::g::shares::period;

@@ -33,7 +33,7 @@ use timers::clock;
 
 use crate::api::foreign::{is_thread_of_its_own, is_user_code, keep_errno, park_here};
 use crate::api::park::Waiting;
-use crate::choices::simulation::OutsideWait;
+use crate::api::simulation::OutsideWait;
 use crate::g::own::OwnG;
 use crate::g::wait::{Cancel, Outcome};
 use crate::g::why::Why;
