@@ -18,7 +18,7 @@
 //! | `run/` | choosing a G, running it, waking it; `Sched`; the boundary to user code |
 //! | `supply/` | the start of a runtime; the Ms, Ps and stacks that come and go |
 //! | `sources/` | what makes Gs ready without a G: timers that fire, the network; wakers of users |
-//! | `choices/` | who makes the choices of a simulated scheduler |
+//! | `choices/` | what makes the choices of a simulated scheduler |
 //! | `g/` | the data of a G: its wait, token, life, payload, binding; the table of all Gs |
 //! | `m/` | the Ms and their threads; plain OS threads; what an M shows of itself; the crowd of computing Gs |
 //! | `asleep/` | how an M sleeps and is woken; the idle Ps, the parked Ms, the line for Ps; sysmon's sleep |
@@ -27,8 +27,8 @@
 //! | `timer/` | heap entries, functions of timers |
 //! | `wait/` | the wait queue, the locks, deadlines of channels |
 //! | `end/` | shutting down; finding a deadlock |
-//! | `notes/` | what the events leave for watchers: counts, notes of hogs, events of threads without a P |
-//! | `watch/` | what `runtime/inspect` sees; `events.rs` is all that the core calls of it |
+//! | `notes/` | `events.rs`: all that the core says to its watchers; what that leaves: counts, notes, events |
+//! | `watch/` | what `runtime/inspect` sees |
 //! | `sys/` | calls of the OS, `fork`, catching panics |
 //! | `sync` | atomics and locks, or loom's |
 //!

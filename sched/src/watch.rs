@@ -1,4 +1,4 @@
-//! What looks at the scheduler from outside, and the events of the core.
+//! What looks at the scheduler from outside.
 
 #[cfg(all(
     target_os = "linux",
@@ -13,7 +13,6 @@ pub(crate) mod debugger;
 )))]
 #[path = "watch/no_debugger.rs"]
 pub(crate) mod debugger;
-pub(crate) mod events;
 #[cfg(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64"),
@@ -40,5 +39,4 @@ pub mod recorder;
     not(any(asan, portable))
 ))]
 mod samples;
-mod sampling;
 mod stacks_of_hogs;

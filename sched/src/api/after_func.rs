@@ -144,7 +144,7 @@ impl Sched {
         g.set_status(Status::Runnable);
         set_task(g, move || user.call());
         admitted.commit();
-        self.on_spawned_by_event(g);
+        self.events.on_spawned_by_event(g);
         Some(g)
     }
 }
@@ -152,7 +152,7 @@ impl Sched {
 /// Returns the heap for a timer that the caller arms, and records that. Without a P, any heap will do.
 fn heap_of(entered: &Entered) -> usize {
     let (m, held) = (entered.m(), entered.held());
-    m.sched().on_timer_armed(held, m.running().map_or(0, |g| g.id()));
+    m.sched().events.on_timer_armed(held, m.running().map_or(0, |g| g.id()));
     held.map_or(0, |held| held.index)
 }
 

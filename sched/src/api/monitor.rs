@@ -150,16 +150,7 @@ impl Monitor {
             note_blocked(false);
             return false;
         }
-        let how = if blocking { 0 } else { 1 + doing as usize };
-        p_ref.on_p_retaken(running, how, blocking);
-        match blocking {
-            true => self.sched.rescues.note_declared(),
-            false => {
-                let computes = doing == Doing::Computing;
-                let rescue = self.sched.rescues.note(running, away_ns, doing);
-                self.sched.note_hog(rescue, m, Some(seen), computes);
-            }
-        }
+        self.sched.events.on_p_retaken(p_ref, seen, blocking, away_ns, doing);
         if let Some(m) = m.filter(|_| !blocking && doing == Doing::Computing) {
             self.sched.crowd.add(m, seen);
         }

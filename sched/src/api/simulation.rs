@@ -1,4 +1,4 @@
-//! `simulation`: what code of a simulation asks its scheduler, and tells it. (Feature `sim`.)
+//! `simulation`: what code of a simulation may call. (Feature `sim`.)
 
 use std::ptr;
 use std::sync::atomic::AtomicU32;

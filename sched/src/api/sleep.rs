@@ -13,6 +13,7 @@ use crate::g::own::OwnG;
 use crate::g::wait::Cancel;
 use crate::g::why::Why;
 use crate::g::{GRef, Ticket};
+use crate::m::M;
 use crate::m::current::current_g;
 use crate::m::release::release;
 use crate::run::boundary::{self, Entered, enter};
@@ -71,7 +72,7 @@ pub(crate) fn park_with_alarm(g: OwnG, number: u32, when: u64) {
 fn arm(entered: &Entered, timer: &TimerRef, when: u64, seq: u64) {
     let sched = entered.m().sched();
     let held = entered.held();
-    sched.on_timer_armed(held, current_g().map_or(0, |g| g.id()));
+    sched.events.on_timer_armed(held, current_g().map_or(0, |g| g.id()));
     let heap = held.map_or(0, |held| held.index);
     if let Some(when) = sched.heaps.modify(heap, timer, when, 0, seq).wake_for {
         sched.timer_was_added(when);
@@ -163,7 +164,7 @@ impl Sleep {
             return false;
         }
         // This wait clones no waker.
-        g.on_awaited();
+        g.on_awaited(M::events);
         let Some(entered) = enter() else { return false };
         g.timer_lent.store(true, Ordering::Relaxed);
         // The future may be moved to another thread and outlive this G's task.
@@ -171,7 +172,7 @@ impl Sleep {
         self.timer = Owner::G(g);
         let sched = entered.m().sched();
         let held = entered.held();
-        sched.on_timer_armed(held, g.id());
+        sched.events.on_timer_armed(held, g.id());
         let heap = held.map_or(0, |held| held.index);
         let modified = sched.heaps.modify(heap, &TimerRef::of_g(g), self.when, 0, FOR_FUTURE);
         match (modified.wake_for, held) {

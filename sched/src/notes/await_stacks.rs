@@ -8,8 +8,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::g::GRef;
-use crate::m::OwnM;
 use crate::m::current::{current_g, on_m};
+use crate::notes::events::OfM;
 
 /// Returns the return addresses on the stack of the caller, the innermost first. It runs in user code and
 /// must not park.
@@ -26,21 +26,21 @@ pub(crate) fn begin(take: Option<TakeStack>) {
     }
 }
 
-/// Keeps the stack of the caller if the future of `g` is polled here and its runtime asks for that: `asked`
-/// returns what the runtime of an M asks for. *Runs on: the thread that clones the waker of `g`.*
+/// Keeps the stack of the caller if the future of `g` is polled here and its runtime asks for that. *Runs on:
+/// the thread that clones the waker of `g`.*
 #[inline]
-pub(crate) fn keep(g: GRef, asked: fn(OwnM<'_>) -> Option<TakeStack>) {
+pub(crate) fn keep(g: GRef, events: OfM) {
     if IS_ASKED_FOR.load(Ordering::Relaxed) {
-        keep_by(g, asked);
+        keep_by(g, events);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn keep_by(g: GRef, asked: fn(OwnM<'_>) -> Option<TakeStack>) {
+fn keep_by(g: GRef, events: OfM) {
     let polled_here = current_g().filter(|current| current.is(g) && (g.task().future)().is_some());
     if let Some(g) = polled_here
-        && let Some(take) = on_m(asked).flatten()
+        && let Some(take) = on_m(|m| events(m.shared()).await_stacks).flatten()
     {
         g.rare_or_new().await_stack.replace(take());
     }

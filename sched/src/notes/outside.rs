@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::g::list::GList;
 use crate::g::wait::Outcome;
 use crate::g::{G, Runtime};
+use crate::m::M;
 use crate::m::current::on_m;
 use crate::p::event::{By, Kind, Stopped};
 use crate::p::recorder::keep_name;
@@ -120,9 +121,8 @@ impl Outside {
         if fork::is_forked() {
             return;
         }
-        // A green thread of another runtime may make events here, too: its M is none of this runtime.
-        let is_ours = |runtime: *const Runtime| runtime.addr() == self.runtime;
-        let (m, by) = on_m(|m| (is_ours(m.runtime).then_some(m.number), m.running().map(|g| g.id()))).unzip();
+        let (m, by) =
+            on_m(|m| (self.is_of(m.shared()).then_some(m.number), m.running().map(|g| g.id()))).unzip();
         let mut events = self.events.lock();
         let places = self.places.load(Ordering::Relaxed);
         if places == 0 {
@@ -136,6 +136,12 @@ impl Outside {
             events.1 += 1;
         }
         events.0.push_back(Recorded { at_ns, kind, id, argument, m: m.flatten(), by: by.flatten(), place });
+    }
+
+    /// Returns `true` if `m` is an M of this runtime. A green thread of another one may make events here,
+    /// too.
+    pub(super) fn is_of(&self, m: &M) -> bool {
+        m.runtime.addr() == self.runtime
     }
 }
 

@@ -44,7 +44,6 @@ use crate::m::{Loan, M, OwnM};
 use crate::p::Held;
 use crate::run::contexts;
 use crate::stack::coro::Coro;
-use crate::sys::Doing;
 
 /// Proves that this thread is an M in the runtime. Its drop leaves the runtime.
 pub(crate) struct Entered {
@@ -192,16 +191,13 @@ fn regain_p(m: OwnM<'_>) {
 fn give_up(m: OwnM<'_>, held: Held<'_>) {
     let (g, sched, p) =
         (m.running_or_hooked().expect("user code on an M belongs to a G"), m.sched(), held.p());
-    sched.rescues.note_asked();
-    p.on_asked_for_p(g);
-    if g.binding.is_blocking() {
-        sched.rescues.note_declared();
+    let blocking = g.binding.is_blocking();
+    sched.events.on_asked_for_p(m, p, g, blocking);
+    if blocking {
         m.give_up(held);
         sched.hand_off(p);
         return m.own().loan.set(Loan::WithoutP);
     }
-    let rescue = sched.rescues.note(Some(g), p.away_ns(), Doing::Computing);
-    sched.note_hog(rescue, Some(m.shared()), None, true);
     let queue_up = |g| {
         held.queue.put_fresh(g);
         m.give_up(held);
@@ -223,7 +219,7 @@ fn wait_in_place(m: OwnM<'_>, g: GRef, queue_up: impl FnOnce(GRef)) -> Held<'_> 
         unsafe { g.set_in_place(Some(m)) };
     }
     g.set_status(Status::Runnable);
-    sched.on_stop_for_a_p(g);
+    sched.events.on_stop_for_a_p(g);
     queue_up(g);
     debug_assert!(m.lent_p().is_none(), "the M still has a P that it passed on");
     sched.sleep_for_a_p(m);
@@ -430,7 +426,7 @@ struct Limit {
 #[cold]
 fn park_in_place(g: OwnG, entered: Entered, limit: Option<Limit>) {
     let m = entered.m();
-    m.sched().on_stop_in_place(m, g.shared());
+    m.sched().events.on_stop_in_place(m, g.shared());
     m.sched().end_roaming(m);
     hand_p_off(m);
     // SAFETY: `g` runs here, on `m`.
@@ -440,7 +436,7 @@ fn park_in_place(g: OwnG, entered: Entered, limit: Option<Limit>) {
     if g.wait.commit() {
         sleep_in_place(m, g.shared(), limit);
     } else {
-        m.sched().on_goes_on(g.shared());
+        m.sched().events.on_goes_on(g.shared());
     }
     g.set_status(Status::Running);
     debug_assert!(g.wait.is_decided(), "a wait in place ended undecided");
@@ -472,7 +468,7 @@ fn sleep_in_place(m: OwnM<'_>, g: GRef, limit: Option<Limit>) {
         let times_out =
             limit.is_some_and(|limit| g.wait.decide(limit.number, Outcome::TimedOut) == Decision::Parked);
         if times_out {
-            m.sched().on_limit_in_place(g);
+            m.sched().events.on_limit_in_place(g);
         }
         times_out
     };

@@ -234,7 +234,7 @@ impl Sched {
     /// or parks.
     fn rest(&self, m: OwnM<'_>, held: Held<'_>) -> Then {
         let p = held.p();
-        self.on_p_idle(m, held);
+        self.events.on_p_idle(m, held);
         m.give_up(held);
         self.put_idle(p.index);
         self.rest_without_p(m)
@@ -324,7 +324,7 @@ impl Sched {
         if !m.sleep.rest.begin(SleepKind::Polls, has_work) {
             return None;
         }
-        self.on_m_sleeps(m, SleepKind::Polls);
+        self.events.on_m_sleeps(m, SleepKind::Polls);
         let woken = self.wait_for_events(m, turn, until);
         if look_at != clock::NEVER && woken.is_empty() && clock::now() >= look_at {
             // Before `over`: the look counts this M as asleep.
@@ -350,8 +350,8 @@ impl Sched {
     /// Makes Gs runnable that the network has woken while all Ps are busy; sysmon makes one of them look at
     /// this work. *Runs on: `m`, which has left the netpoller, without a P.*
     pub(crate) fn leave_to_busy_ps(&self, m: OwnM<'_>, woken: GList) {
-        self.on_m_woken(m);
-        self.on_all_ready_outside(&woken, By::Network);
+        self.events.on_m_woken(m);
+        self.events.on_all_ready_outside(&woken, By::Network);
         self.make_work(|| self.global.append(woken));
         self.sysmon.wake();
     }
@@ -429,7 +429,7 @@ impl Sched {
     /// list of parked Ms, where `Closing::exit` finds it.*
     fn sleep_until_handed(&self, m: OwnM<'_>) -> Then {
         debug_assert!(!m.own().spinning.get());
-        self.on_m_sleeps(m, SleepKind::Parked);
+        self.events.on_m_sleeps(m, SleepKind::Parked);
         let wish = m.sleep.wish.await_in_list(
             m.sleep.rest.begin(SleepKind::Parked, || !m.home.is_empty()),
             || self.sleep_on_note(m, m.watches().then_some(lone_watch::LOOK)),
@@ -446,7 +446,7 @@ impl Sched {
             }
         };
         m.sleep.rest.over();
-        self.on_m_woken(m);
+        self.events.on_m_woken(m);
         self.end_watch(m);
         then
     }

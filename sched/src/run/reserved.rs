@@ -110,7 +110,7 @@ impl Sched {
         let Some(woken) = self.block_once(m, turn) else { return };
         let next = self.heaps.time_sleep_until();
         if woken.is_empty() && next > clock::now() {
-            self.on_m_woken(m);
+            self.events.on_m_woken(m);
             // An M has parked because this one watched (`rest_without_p`), and takes over: this one stops
             // now.
             if !self.lacks_watchers() {

@@ -92,7 +92,7 @@ impl Sched {
     pub(crate) fn may_run<'m>(&self, m: OwnM<'m>, g: GRef) -> Option<Held<'m>> {
         let Some(held) = m.held() else {
             // The wait of `g` was decided before its commit, and sysmon has taken the P.
-            self.on_goes_on(g);
+            self.events.on_goes_on(g);
             self.queue_without_p(m, g);
             return None;
         };
@@ -159,9 +159,9 @@ impl Sched {
     pub(crate) fn stopped(&self, m: OwnM<'_>, g: GRef, stop: Stop) -> bool {
         match stop {
             Stop::Park => {
-                self.on_stop(m, g, Stop::Park);
+                self.events.on_stop(m, g, Stop::Park);
                 if !self.commit(m, g) {
-                    self.on_no_stop(m);
+                    self.events.on_no_stop(m);
                     return true;
                 }
             }
@@ -187,9 +187,9 @@ impl Sched {
 
     /// Runs `g` until it stops. Its wake-up is a sample of this weight.
     fn run_sampled(&self, m: OwnM<'_>, held: Held<'_>, g: GRef, weight: u8) {
-        let sample = self.on_sample_runs(held, g, weight);
+        let sample = self.events.on_sample_runs(held, g, weight);
         let Some(stop) = self.resume_g::<true>(m, held, g) else { return };
-        self.on_sample_stops(m, &sample);
+        self.events.on_sample_stops(m, &sample);
         if self.stopped(m, g, stop) {
             self.run(m, g);
         }
@@ -249,7 +249,7 @@ impl Sched {
         match m.held() {
             Some(held) => {
                 held.counters.yields.one();
-                self.on_yield(m, held, g);
+                self.events.on_yield(m, held, g);
                 if g.binding.is_home() {
                     m.home.push(g);
                 } else {
@@ -257,7 +257,7 @@ impl Sched {
                 }
             }
             None => {
-                self.on_stop(m, g, Stop::Yield);
+                self.events.on_stop(m, g, Stop::Yield);
                 self.queue_without_p(m, g);
             }
         }
@@ -265,7 +265,7 @@ impl Sched {
 
     /// Parks `g` between two polls of its future: gives its stack back first, then commits the wait.
     fn pending(&self, m: OwnM<'_>, g: GRef) {
-        self.on_stop(m, g, Stop::Pending);
+        self.events.on_stop(m, g, Stop::Pending);
         self.polled(m);
         // A stack of another size stays with `g`: the next poll needs it, and the default size may be too
         // small.
@@ -275,9 +275,9 @@ impl Sched {
         let number = g.wait.arm(Cancel::Ends);
         g.set_waits_for(Why::Future, std::ptr::null());
         if !(g.wakes.park(number) && self.commit(m, g)) {
-            self.on_no_stop(m);
+            self.events.on_no_stop(m);
             if m.held().is_none() {
-                self.on_goes_on(g);
+                self.events.on_goes_on(g);
             }
             self.yielded(m, g);
         }
@@ -291,7 +291,7 @@ impl Sched {
     }
 
     fn ended(&self, m: OwnM<'_>, g: GRef) {
-        self.on_stop(m, g, Stop::Done);
+        self.events.on_stop(m, g, Stop::Done);
         self.give_coro(m, g);
         g.set_status(Status::Dead);
         match m.held() {

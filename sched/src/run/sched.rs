@@ -27,11 +27,9 @@ use crate::m::template::Template;
 use crate::m::threads::Threads;
 use crate::m::{M, MRef, OwnM};
 use crate::notes::await_stacks::TakeStack;
-use crate::notes::hogs::{HogNotes, StackRequests};
-use crate::notes::latency::Latency;
-use crate::notes::outside::Outside;
-use crate::notes::rescue::Rescues;
-use crate::notes::spawn_stacks::{SpawnStacks, Spawns};
+use crate::notes::events::{Asked, Events};
+use crate::notes::hogs::HogNotes;
+use crate::notes::spawn_stacks::SpawnStacks;
 use crate::p::closing::Closing;
 use crate::p::locked_queue::LockedQueue;
 use crate::p::sampler::Sampler;
@@ -108,13 +106,11 @@ pub struct Sched {
     made: AtomicUsize,
     pub(crate) heaps: Heaps<TimerRef>,
     pub(crate) netpoll: Arc<Netpoll>,
-    pub(crate) spawns: Option<Spawns>,
-    pub(crate) stack_requests: Arc<StackRequests>,
-    /// The flight recorder's events of threads without a P.
-    pub(crate) outside: Arc<Outside>,
     /// A reference to this value, for `arc`.
     me: Weak<Sched>,
     // From here on fields are written.
+    /// What only watches.
+    pub(crate) events: CachePadded<Events>,
     pub(crate) idle: CachePadded<Idle<MRef>>,
     pub(crate) global: CachePadded<LockedQueue>,
     pub(crate) sysmon: CachePadded<Sysmon>,
@@ -122,8 +118,6 @@ pub struct Sched {
     pub(crate) coros: CachePadded<Coros>,
     pub(crate) simulated: Option<crate::choices::simulation::Simulated>,
     pub(crate) lead: WakeLatency,
-    pub(crate) latency: Latency,
-    pub(crate) rescues: Rescues,
     pub(crate) crowd: Arc<Crowd>,
     pub(crate) roaming: Roaming,
     pub(crate) block_on_calls: BlockOnCalls,
@@ -150,10 +144,8 @@ impl Sched {
             made: AtomicUsize::new(0),
             heaps: Heaps::new(MAX_PROCS),
             netpoll: netpoll.into(),
-            spawns: config.spawn_stacks.map(Spawns::new),
-            stack_requests: Arc::new(StackRequests::new()),
-            outside: Arc::new(Outside::new(Weak::as_ptr(me).cast())),
             me: me.clone(),
+            events: Events::new(Weak::as_ptr(me).cast(), asked_of_events(&config)).into(),
             idle: Idle::new().into(),
             global: LockedQueue::new().into(),
             sysmon: Sysmon::new().into(),
@@ -161,8 +153,6 @@ impl Sched {
             coros: coros.into(),
             simulated: config.simulation.clone().map(crate::choices::simulation::Simulated::new),
             lead: WakeLatency::new(),
-            latency: Latency::new(config.measure_all),
-            rescues: Rescues::default(),
             crowd: Arc::default(),
             roaming: Roaming::default(),
             block_on_calls: BlockOnCalls::default(),
@@ -212,7 +202,7 @@ impl Sched {
         let new = self.made()..upto.max(self.made());
         for index in new.clone() {
             self.heaps.open(index);
-            let sampler = Sampler::new(self.config.measure_all, self.spawns.is_some());
+            let sampler = Sampler::new(self.config.measure_all, self.events.spawns.is_some());
             self.ps[index].get_or_init(|| Box::new(P::new(index, sys::barrier::is_there(), sampler)));
         }
         // Release: pairs with the Acquire in `made`.
@@ -250,7 +240,7 @@ impl Sched {
         if let Some(held) = m.held() {
             // This M may have blocked in the netpoller, or have been about to.
             held.own().set_uncovered();
-            self.on_p_taken(m, held);
+            self.events.on_p_taken(m, held);
         }
         m.own().since.set(0);
         self.sysmon.wake_if_asleep();
@@ -307,6 +297,33 @@ impl Sched {
     }
 }
 
+fn asked_of_events(config: &Config) -> Asked {
+    Asked {
+        measure_all: config.measure_all,
+        spawn_stacks: config.spawn_stacks,
+        await_stacks: config.await_stacks,
+        hogs: config.hogs.clone(),
+        late_wake: config.late_wake,
+    }
+}
+
+static NEW_PS: OnceLock<fn(&Sched)> = OnceLock::new();
+
+/// Sets what is called when a runtime has new Ps. The first call counts. A recorder calls this before it
+/// looks at `Sched::all`, so it misses no runtime.
+pub fn set_new_ps(joined: fn(&Sched)) {
+    let _ = NEW_PS.set(joined);
+}
+
+impl Sched {
+    /// Shows new Ps to a recorder. *Runs on: the thread that has made them.*
+    pub(crate) fn join_recording(&self) {
+        if let Some(joined) = NEW_PS.get() {
+            joined(self);
+        }
+    }
+}
+
 /// All runtimes of the process.
 static ALL: Mutex<Vec<Weak<Sched>>> = Mutex::new(Vec::new());
 
@@ -350,6 +367,11 @@ impl M {
         // an `Arc`.
         unsafe { &*self.runtime.cast::<Sched>() }
     }
+
+    /// Returns the events of that runtime. *Runs on: as `sched`.*
+    pub(crate) fn events(&self) -> &Events {
+        &self.sched().events
+    }
 }
 
 impl<'m> OwnM<'m> {
@@ -392,7 +414,6 @@ mod tests {
             lines!(Sched, made),
             lines!(Sched, heaps),
             lines!(Sched, netpoll),
-            lines!(Sched, stack_requests),
             lines!(Sched, me),
         ];
         let written = [
@@ -402,7 +423,7 @@ mod tests {
             lines!(Sched, closing),
             lines!(Sched, coros),
             lines!(Sched, lead),
-            lines!(Sched, latency),
+            lines!(Sched, events),
             lines!(Sched, roaming),
             lines!(Sched, block_on_calls),
             lines!(Sched, retired),

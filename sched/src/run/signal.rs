@@ -7,7 +7,7 @@ use crate::sys::preempt;
 /// *Runs on: any thread, in the handler: it allocates nothing and takes no lock.*
 fn on_signal(locked: bool, registers: &preempt::Registers) {
     on_m(|m| {
-        m.sched().on_signal(m.shared(), registers);
+        m.sched().events.on_signal(m.shared(), registers);
         m.sched().crowd.pause(m, locked);
     });
 }

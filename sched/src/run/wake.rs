@@ -20,6 +20,7 @@ use crate::m::current::current;
 use crate::m::os_thread;
 use crate::m::release::release;
 use crate::m::{M, OwnM};
+use crate::notes::events;
 use crate::p::Held;
 use crate::p::event::By;
 use crate::p::run_queue::RunQueue;
@@ -57,7 +58,7 @@ pub(crate) fn wake_at_end(entered: &Entered, ticket: Ticket) {
     match local_p(entered, g) {
         Some(held) if RunQueue::is_over(held.own().slice.get()) => ready_next(entered.m(), held, g),
         Some(held) => {
-            held.on_ready(g);
+            held.on_ready(g, M::events);
             held.queue.hand(g);
         }
         None => ready_globally(g, By::Caller),
@@ -82,7 +83,7 @@ pub(crate) fn ready(g: GRef) {
 /// runnable.
 #[inline(always)]
 fn ready_next(m: OwnM<'_>, held: Held<'_>, g: GRef) {
-    held.on_ready(g);
+    held.on_ready(g, M::events);
     held.queue.put_next(g);
     // The scheduler is read again, so that no register keeps it over the look.
     m.sched().wake_for_one(held);
@@ -105,7 +106,10 @@ fn wake_unqueueable(g: GRef, by: By) {
     if !g.is_green() {
         return os_thread::wake(g);
     }
-    g.on_ready_bound(by);
+    if events::are_recorded() && !is_forked() {
+        // SAFETY: `g` is parked until its M is woken.
+        unsafe { Sched::of_parked(g) }.events.on_ready_bound(g, by);
+    }
     match g.bound() {
         Bound::Free => unreachable!("the binding of a parked G does not change"),
         Bound::InPlace(m) => {
@@ -124,7 +128,7 @@ fn ready_at_home(m: &M, g: GRef) {
     match unsafe { current().as_ref() } {
         // The M looks at its queue when the code that it runs now stops.
         Some(here) if ptr::eq(here, m) => {
-            here.sched().on_ready_at_home(g);
+            here.sched().events.on_ready_at_home(g);
             m.home.push(g);
         }
         // This M keeps its runtime alive.
@@ -164,7 +168,7 @@ pub(crate) fn ready_globally(g: GRef, by: By) {
     g.set_status(Status::Runnable);
     // SAFETY: `g` is parked until it is in the queue.
     let sched = unsafe { Sched::of_parked(g) };
-    sched.on_ready_outside(g, by);
+    sched.events.on_ready_outside(g, by);
     sched.make_work(|| sched.global.push(g));
 }
 
@@ -197,7 +201,7 @@ impl Sched {
     /// Puts a G into the queue of the M to which it is bound, and wakes that M if it sleeps. *Runs on: any
     /// thread.*
     fn put_home(&self, m: &M, g: GRef) {
-        self.on_ready_at_home(g);
+        self.events.on_ready_at_home(g);
         m.home.push(g);
         match m.sleep.rest.look() {
             None => {}
@@ -249,7 +253,7 @@ impl Sched {
         self.make_work(|| {
             while let Some(g) = gs.pop() {
                 g.set_status(Status::Runnable);
-                held.on_ready_of_many(g, by);
+                held.on_ready_of_many(g, by, M::events);
                 held.queue.put_woken(g);
             }
         });
@@ -284,7 +288,7 @@ impl Sched {
     fn wake_idle_p_slow(&self) {
         if let Some(p) = self.idle.take_to_look(|p| self.p(p).lease.set_held()) {
             self.start_m(p, true);
-            self.on_delay_outside();
+            self.events.on_delay_outside();
         }
     }
 }
@@ -299,7 +303,7 @@ fn wake_future(g: GRef) {
 // A static, not a const, because `is_waker_of_a_g` compares its address.
 static VTABLE: RawWakerVTable = RawWakerVTable::new(
     |g| {
-        as_g(g).on_awaited();
+        as_g(g).on_awaited(M::events);
         as_g(g).life.retain();
         RawWaker::new(g, &VTABLE)
     },

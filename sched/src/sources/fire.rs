@@ -4,6 +4,7 @@
 use timers::{Checked, clock};
 
 use crate::g::list::GList;
+use crate::notes::events;
 use crate::p::Held;
 use crate::p::event::By;
 use crate::p::gate::Reading;
@@ -45,7 +46,7 @@ impl Sched {
     /// Fires the due timers in the heap of P `of`, and collects the Gs to run in `woken`.
     pub(crate) fn fire_timers(&self, held: Held<'_>, of: usize, now: u64, woken: &mut GList) -> Checked {
         let mut fired = 0;
-        let first = self.earliest_if_watched(of);
+        let first = if events::are_recorded() { self.heaps.earliest(of) } else { clock::NEVER };
         let lateness = &held.measured.lateness;
         let checked = self.heaps.check(of, now, of == held.index, &mut |timer, seq, when| {
             fired += 1;

@@ -75,7 +75,7 @@ impl Sched {
         self.netpoll.polled(clock::now());
         let woken = self.woken_gs(&mut ready);
         if !woken.is_empty() {
-            self.on_all_ready_outside(&woken, By::Network);
+            self.events.on_all_ready_outside(&woken, By::Network);
             self.make_work(|| self.global.append(woken));
         }
     }

@@ -41,7 +41,7 @@ impl Sched {
         // SAFETY: the payload of a fresh G is empty and belongs to the thread that took it from the pool.
         unsafe { CallsWaker::put(g, waker) };
         admitted.commit();
-        self.on_spawned_by_event(g);
+        self.events.on_spawned_by_event(g);
         Some(g)
     }
 }

@@ -280,7 +280,7 @@ fn m_main(sched: &Arc<Sched>, m: OwnM<'_>) {
     let keeper = Keeper::of(m, sched);
     let wish = m.sleep.wish.take();
     m.own().is_coming_spare.set(wish == Wish::Nothing);
-    sched.on_m_start();
+    sched.events.on_m_start();
     let mut run = || {
         if sched.fulfil(m, wish) == Then::Look {
             sched.run_m(m);
@@ -290,7 +290,7 @@ fn m_main(sched: &Arc<Sched>, m: OwnM<'_>) {
         Some(around) => around(&mut run),
         None => run(),
     }
-    sched.on_m_end(m);
+    sched.events.on_m_end(m);
     drop(keeper);
     current::set(std::ptr::null());
     drop(alternate_stack);

@@ -52,6 +52,6 @@ pub fn look_at_living(mut see: impl FnMut(&Living<'_>)) {
 impl Sched {
     /// Returns what the Gs of each spawn place have done, by the samples. *Runs on: any thread.*
     pub fn sums_by_place(&self) -> Vec<(Option<&'static Location<'static>>, Sums)> {
-        self.latency.places.all()
+        self.events.latency.places.all()
     }
 }

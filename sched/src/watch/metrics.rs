@@ -163,11 +163,11 @@ impl Sched {
             net_breaks: self.netpoll.counters().breaks_written,
             net_ready: self.netpoll.counters().delivered,
             descriptors: self.netpoll.sources(),
-            preemptions_asked: self.rescues.asked(),
-            hand_offs: self.rescues.handed_off() + self.rescues.declared(),
-            rescues_computing: self.rescues.computing(),
-            rescues_blocked: self.rescues.blocked(),
-            rescues: self.rescues.last(),
+            preemptions_asked: self.events.rescues.asked(),
+            hand_offs: self.events.rescues.handed_off() + self.events.rescues.declared(),
+            rescues_computing: self.events.rescues.computing(),
+            rescues_blocked: self.events.rescues.blocked(),
+            rescues: self.events.rescues.last(),
             swallowed_cancellations: self.swallowed(),
             sysmon_wakeups: self.sysmon.wakes(),
             stack_bytes: self.coros.mapped_bytes(),
@@ -188,7 +188,7 @@ impl Sched {
             all.stolen += p.stolen;
             all.polls += p.polls;
         }
-        all.preemptions = self.rescues.declared() + all.rescues_computing + all.rescues_blocked;
+        all.preemptions = self.events.rescues.declared() + all.rescues_computing + all.rescues_blocked;
         self.add_measured(&mut all);
         let (running, home) = self.count_at_ms(&mut all.blocking_threads);
         let queued = all.local_queues.iter().sum::<usize>() + all.global_queue + home + all.stackless;
@@ -199,7 +199,7 @@ impl Sched {
     }
 
     fn add_measured(&self, all: &mut Snapshot) {
-        for measured in self.ps().map(|p| &p.measured).chain([&self.latency.without_p]) {
+        for measured in self.ps().map(|p| &p.measured).chain([&self.events.latency.without_p]) {
             measured.latency.add_to(&mut all.latency);
             measured.slice.add_to(&mut all.slices);
             measured.poll.add_to(&mut all.poll_times);

@@ -1,5 +1,5 @@
-//! The flight recorder, as the core has it: whether it is on, its triggers, and the rings of one runtime. The
-//! recordings of a process are in `runtime/inspect`.
+//! The rings of the flight recorder of one runtime. `notes/recording.rs` says whether it is on, and has its
+//! triggers. The recordings of a process are in `runtime/inspect`.
 //!
 //! Each P has a ring of its own (`p/recorder.rs`). Events of threads without a P go to a list of their
 //! runtime (`notes/outside.rs`). The rings of a recording stay readable after its stop, and after the end of
@@ -11,35 +11,23 @@ use std::collections::HashSet;
 use std::fmt;
 use std::panic::Location;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 
 use crate::asleep::nap::{self, Word};
 use crate::asleep::rest::SleepKind;
 use crate::g::why::Why;
 use crate::notes::outside::Outside;
 pub use crate::notes::outside::Recorded;
-use crate::p::Held;
+pub use crate::notes::recording::{Trigger, is_on, set_late_bound, set_on, set_triggered};
 use crate::p::event::{self, Kind};
 use crate::p::lease::State;
 use crate::p::recorder::RingWriter;
 pub use crate::p::recorder::kept_names;
 use crate::run::boundary::enter;
 use crate::run::sched::Sched;
+pub use crate::run::sched::set_new_ps;
 pub use crate::sys::stamp;
 pub use timers::clock::now;
-
-static ON: AtomicBool = AtomicBool::new(false);
-
-/// Returns `true` while a recording is on.
-pub fn is_on() -> bool {
-    ON.load(Ordering::Relaxed)
-}
-
-/// Says whether a recording is on.
-pub fn set_on(on: bool) {
-    ON.store(on, Ordering::Relaxed);
-}
 
 /// Lets the calling green thread notice at once that a recording has begun: it runs already. Other Ps notice
 /// that by themselves. The caller has no lock, because to leave the runtime again may take a wait for a P.
@@ -49,23 +37,6 @@ pub fn notice() {
     {
         held.look_for_recorder();
         entered.m().on_run(held, g.shared());
-    }
-}
-
-static NEW_PS: OnceLock<fn(&Sched)> = OnceLock::new();
-
-/// Sets what is called when a runtime has new Ps. The first call counts. A recorder calls this before it
-/// looks at `Sched::all`, so it misses no runtime.
-pub fn set_new_ps(joined: fn(&Sched)) {
-    let _ = NEW_PS.set(joined);
-}
-
-impl Sched {
-    /// Lets new Ps record, if a recording is on. *Runs on: the thread that has made them.*
-    pub(crate) fn join_recording(&self) {
-        if let Some(joined) = NEW_PS.get() {
-            joined(self);
-        }
     }
 }
 
@@ -108,14 +79,14 @@ impl Rings {
     /// Begins to record the threads of `sched` without a P. `events` is the number of places in the ring of a
     /// P.
     pub fn start(sched: &Sched, events: usize) -> Rings {
-        sched.outside.start((events / 4).max(256));
-        let (name, outside) = (sched.config().thread_name.clone(), sched.outside.clone());
+        sched.events.outside.start((events / 4).max(256));
+        let (name, outside) = (sched.config().thread_name.clone(), sched.events.outside.clone());
         Rings { sched: sched.weak(), name, outside, writers: Vec::new(), asleep: None }
     }
 
     /// Returns `true` if these are the rings of `sched`.
     pub fn is_of(&self, sched: &Sched) -> bool {
-        Arc::ptr_eq(&self.outside, &sched.outside)
+        Arc::ptr_eq(&self.outside, &sched.events.outside)
     }
 
     /// Returns `true` if the runtime has ended.
@@ -251,58 +222,6 @@ fn show_older_naps(tracks: &mut [Track], naps: Naps, near: u64) {
 /// Returns the words for the reason of a stop that parks.
 pub fn reason(number: u8) -> &'static str {
     Why::of_number(number).words()
-}
-
-/// What a trigger was pulled by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trigger {
-    /// A green thread has panicked.
-    Panic,
-    /// Sysmon has taken the P of a green thread that kept it.
-    Hog,
-    /// A timer has fired later than the bound.
-    Late,
-}
-
-static PULLED: OnceLock<fn(Trigger)> = OnceLock::new();
-/// A timer that fires later than this pulls the trigger, in ns.
-static LATE_NS: AtomicU64 = AtomicU64::new(u64::MAX);
-
-/// Sets what is called when a trigger is pulled while a recording is on. The first call counts. `pulled` runs
-/// on a green thread, on sysmon or on an M's own stack, and returns at once.
-pub fn set_triggered(pulled: fn(Trigger)) {
-    let _ = PULLED.set(pulled);
-}
-
-/// Sets how late a timer may fire without pulling the trigger, in ns.
-pub fn set_late_bound(ns: u64) {
-    LATE_NS.store(ns, Ordering::Relaxed);
-}
-
-/// Pulls the trigger.
-#[cold]
-pub(crate) fn pull(trigger: Trigger) {
-    if is_on()
-        && let Some(pulled) = PULLED.get()
-    {
-        pulled(trigger);
-    }
-}
-
-/// Records that `fired` timers of P `of` have fired, the first of which was `late_ns` late. *Runs on: the
-/// holder of `held`.*
-#[cold]
-#[inline(never)]
-pub(crate) fn notes_fired(held: Held<'_>, of: usize, fired: u64, late_ns: u64) {
-    let late_us = (late_ns / 1000).min(u64::from(u32::MAX));
-    if of == held.index {
-        held.notes_moment(Kind::TimersFired, late_us, fired as usize);
-    } else {
-        held.notes_moment(Kind::TimersStolen, (of as u64) << 32 | late_us, fired as usize);
-    }
-    if late_ns > LATE_NS.load(Ordering::Relaxed) {
-        pull(Trigger::Late);
-    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
-//! Hogs: how the reader gets the stack of one, and who makes notes (`notes/hogs.rs`).
+//! Hogs: how the reader gets the stack of one (`notes/hogs.rs`).
 
 use std::time::{Duration, Instant};
 
 use crate::g::GRef;
 use crate::g::binding::Binding;
 use crate::m::{M, MRef};
-use crate::notes::hogs::{Hogging, Noted};
-use crate::notes::rescue::{Rescue, RescuesAt};
-use crate::p::lease::Seen;
+use crate::notes::hogs::Hogging;
+use crate::notes::rescue::RescuesAt;
 use crate::run::sched::Sched;
 use crate::run::signal;
 use crate::stack::saved::StackCopy;
@@ -63,12 +62,12 @@ impl Sched {
         patience: Duration,
         read: impl FnOnce(&StackCopy) -> R,
     ) -> Option<R> {
-        let (m, capture) = (hogging.m.m(), &self.stack_requests.capture);
+        let (m, capture) = (hogging.m.m(), &self.events.stack_requests.capture);
         let here = || hogging.is_still_there(m) && m.tid() != 0;
         if !hogging.computes || !here() || !signal::install() {
             return None;
         }
-        let _one = self.stack_requests.asking.lock();
+        let _one = self.events.stack_requests.asking.lock();
         capture.ask(m.number, |copied| {
             copied.whose = Some(*hogging);
             copied.stack.make_room();
@@ -83,41 +82,8 @@ impl Sched {
         capture.read(m.number, wait, |copied| read(&copied.stack))
     }
 
-    /// Leaves the reader a note of a rescue that is to be reported. *Runs on: sysmon, or the M that gives its
-    /// P up.*
-    pub(crate) fn note_hog(
-        &self,
-        rescue: Option<(GRef, Rescue)>,
-        m: Option<&M>,
-        lent: Option<Seen>,
-        computes: bool,
-    ) {
-        if let Some(((g, rescue), m)) = rescue.zip(m)
-            && let Some(notes) = &self.config.hogs
-        {
-            notes.note(&|| Noted::Hog(rescue.clone(), Hogging::new(m, g, lent, computes)));
-        }
-    }
-
     /// Returns the rescues by spawn place, the most frequent first.
     pub fn rescues_by_place(&self) -> Vec<RescuesAt> {
-        self.rescues.by_place()
-    }
-
-    /// Leaves the reader a note that `g` ran `waited` ns after it could have, if that is too late. *Runs on:
-    /// the M that runs `g`.*
-    pub(crate) fn judge_wake(&self, g: GRef, waited: u64) {
-        let Some(bound) = self.config.late_wake else { return };
-        let late = Duration::from_nanos(waited);
-        if late >= bound
-            && let Some(notes) = &self.config.hogs
-        {
-            notes.note(&|| Noted::Late {
-                id: g.id(),
-                name: g.name().map(Into::into),
-                place: g.place(),
-                late,
-            });
-        }
+        self.events.rescues.by_place()
     }
 }

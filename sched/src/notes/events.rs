@@ -14,7 +14,7 @@
 //! | timers | `on_timer_armed`, `on_park_timer_armed`, `on_fired` |
 //! | the network has woken Gs | `on_polled`, `on_polled_for` |
 //! | a P changes hands | `on_p_taken`, `on_p_idle`, `on_p_handed_off`, `on_p_retaken`, `on_asked_for_p` |
-//! | a P is taken out of use | `on_p_retired` |
+//! | it is handed off at the begin of `blocking`; it is taken out of use | `on_p_handed_off_to_block`; `on_p_retired` |
 //! | a G is stolen | `on_stolen` |
 //! | an M | `on_m_start`, `on_m_end`, `on_m_sleeps`, `on_m_woken`; `on_signal` for the stack of its G |
 //! | what comes next has a time of its own | `on_search`, `on_delay`, `on_delay_outside`, `on_round` |
@@ -22,52 +22,104 @@
 //! An event that concerns a G in a queue comes before an M can see the G there. While nothing watches, an
 //! event on the path of a switch is one load and one branch.
 
-#![allow(unsafe_code)]
+use std::sync::Arc;
+use std::time::Duration;
 
-use std::ptr;
-
+use crossbeam_utils::CachePadded;
 use timers::clock;
 
 use crate::asleep::rest::SleepKind;
 use crate::g::list::GList;
 use crate::g::payload::Stop;
 use crate::g::why::Why;
-use crate::g::{G, GRef};
+use crate::g::{G, GRef, Runtime};
 use crate::m::current::on_m;
 use crate::m::{Loan, M, OwnM};
-use crate::notes::await_stacks;
-use crate::notes::spawn_stacks::Spawns;
+use crate::notes::await_stacks::{self, TakeStack};
+use crate::notes::hogs::{HogNotes, Hogging, Noted, StackRequests};
+use crate::notes::latency::Latency;
+use crate::notes::outside::Outside;
+use crate::notes::recording::{self, Trigger, pull};
+use crate::notes::rescue::Rescues;
+use crate::notes::sampling::{look_at_one_of_many, look_at_spawn, look_at_wake_up};
+use crate::notes::spawn_stacks::{SpawnStacks, Spawns};
 use crate::p::event::{By, Kind, Stopped};
+use crate::p::lease::Seen;
 use crate::p::{Held, P};
-use crate::run::sched::Sched;
-use crate::sys::fork;
+use crate::sys::Doing;
 use crate::sys::preempt::Registers;
-use crate::watch::recorder::{self, Trigger, pull};
-use crate::watch::sampling::{look_at_one_of_many, look_at_spawn, look_at_wake_up};
+
+/// What the events of one runtime are written to.
+pub(crate) struct Events {
+    /// The flight recorder's events of threads without a P.
+    pub(crate) outside: Arc<Outside>,
+    pub(crate) spawns: Option<Spawns>,
+    pub(crate) stack_requests: Arc<StackRequests>,
+    pub(super) await_stacks: Option<TakeStack>,
+    pub(super) hogs: Option<Arc<dyn HogNotes>>,
+    pub(super) late_wake: Option<Duration>,
+    // Apart from what is only read.
+    pub(crate) latency: CachePadded<Latency>,
+    pub(crate) rescues: Rescues,
+}
+
+/// What a runtime asks its events for.
+pub(crate) struct Asked {
+    pub(crate) measure_all: bool,
+    pub(crate) spawn_stacks: Option<SpawnStacks>,
+    pub(crate) await_stacks: Option<TakeStack>,
+    pub(crate) hogs: Option<Arc<dyn HogNotes>>,
+    pub(crate) late_wake: Option<Duration>,
+}
+
+/// Returns the events of the runtime to which an M belongs. Some events take this function instead of the
+/// events: they rarely need them.
+pub(crate) type OfM = for<'m> fn(&'m M) -> &'m Events;
+
+impl Events {
+    pub(crate) fn new(runtime: *const Runtime, asked: Asked) -> Self {
+        Events {
+            outside: Arc::new(Outside::new(runtime)),
+            spawns: asked.spawn_stacks.map(Spawns::new),
+            stack_requests: Arc::new(StackRequests::new()),
+            await_stacks: asked.await_stacks,
+            hogs: asked.hogs,
+            late_wake: asked.late_wake,
+            latency: Latency::new(asked.measure_all).into(),
+            rescues: Rescues::default(),
+        }
+    }
+}
+
+/// Returns `true` while a recorder listens to the events. A caller may ask this before an event for which it
+/// would have to look something up.
+pub(crate) fn are_recorded() -> bool {
+    recording::is_on()
+}
 
 /// Events of the thread that holds the P.
 impl Held<'_> {
     /// *Runs on: the spawner.*
     #[inline(always)]
-    pub(crate) fn on_spawned(self, g: GRef) {
+    pub(crate) fn on_spawned(self, g: GRef, events: OfM) {
         if self.own().sampler.counts_to_look() {
-            look_at_spawn(self, g);
+            look_at_spawn(self, g, events);
         }
     }
 
     /// *Runs on: the waker.*
     #[inline(always)]
-    pub(crate) fn on_ready(self, g: GRef) {
+    pub(crate) fn on_ready(self, g: GRef, events: OfM) {
         if self.own().sampler.counts_to_look() {
-            look_at_wake_up(self, g);
+            look_at_wake_up(self, g, events);
         }
     }
 
     /// As `on_ready`, for one of many Gs that are made ready at one moment.
     #[inline(always)]
-    pub(crate) fn on_ready_of_many(self, g: GRef, by: By) {
+    pub(crate) fn on_ready_of_many(self, g: GRef, by: By, events: OfM) {
         if self.own().sampler.counts_to_look() {
-            look_at_one_of_many(self, g, by);
+            look_at_one_of_many(self, g, by, events);
         }
     }
 
@@ -95,11 +147,12 @@ impl Held<'_> {
         }
     }
 
-    /// `fired` timers of P `of` have fired at `now`. `first` is what `earliest_if_watched` returned before.
+    /// `fired` timers of P `of` have fired at `now`. `first` is when the first of them was due, or
+    /// NEVER if that was not looked up.
     #[inline]
     pub(crate) fn on_fired(self, of: usize, fired: u64, first: u64, now: u64) {
         if fired > 0 && first != clock::NEVER {
-            recorder::notes_fired(self, of, fired, now.saturating_sub(first));
+            recording::notes_fired(self, of, fired, now.saturating_sub(first));
         }
     }
 
@@ -129,19 +182,6 @@ impl P {
     pub(crate) fn on_p_handed_off(&self) {
         self.recorder.notes(Kind::HandOff, 0, 0);
     }
-
-    /// Sysmon has taken the P from `g`, which did what `how` says: 0 for `blocking`, else `1 + Doing`.
-    pub(crate) fn on_p_retaken(&self, g: Option<GRef>, how: usize, blocking: bool) {
-        self.recorder.notes(Kind::Retake, g.map_or(0, |g| g.id()), how);
-        if !blocking {
-            pull(Trigger::Hog);
-        }
-    }
-
-    /// `g` gives the P up, because sysmon has asked for it.
-    pub(crate) fn on_asked_for_p(&self, g: GRef) {
-        self.recorder.notes(Kind::Asked, g.id(), 0);
-    }
 }
 
 impl OwnM<'_> {
@@ -160,7 +200,7 @@ impl OwnM<'_> {
 }
 
 /// How a G stops. *Runs on: its M, before a waker may make the G ready.*
-impl Sched {
+impl Events {
     // A yield asks only when its wake-up is looked at, which is always while the P records. So a yield pays
     // for one question, not for two.
     #[inline(always)]
@@ -230,32 +270,22 @@ impl Sched {
     }
 }
 
-/// Events of a G, where no `Sched` is at hand.
+/// Events of a G, where the events are not at hand.
 impl G {
     /// A waker of this G is cloned, or this G waits without one. *Runs on: the thread that does it.*
     #[inline]
-    pub(crate) fn on_awaited(&'static self) {
-        await_stacks::keep(self, |m| m.sched().config.await_stacks);
+    pub(crate) fn on_awaited(&'static self, events: OfM) {
+        await_stacks::keep(self, events);
     }
 
     /// This G, which runs, has panicked.
     pub(crate) fn on_panic(&self) {
         pull(Trigger::Panic);
     }
-
-    /// This G, which is bound to an M, was made ready. *Runs on: the thread that decided its wait, before it
-    /// wakes that M.*
-    pub(crate) fn on_ready_bound(&'static self, by: By) {
-        if recorder::is_on() && !fork::is_forked() {
-            // SAFETY: this G is parked until the caller wakes its M.
-            let sched = unsafe { Sched::of_parked(self) };
-            sched.at_p_or_outside(|held| held.readies(self, by), || sched.outside.readies(self, by));
-        }
-    }
 }
 
 /// Spawns and wake-ups by threads without a P of the runtime.
-impl Sched {
+impl Events {
     pub(crate) fn on_spawned_outside(&self, g: GRef) {
         self.keep_spawn_stack(g);
         self.outside.spawns(g);
@@ -263,7 +293,7 @@ impl Sched {
 
     /// A timer or the network has made `g`. *Runs on: any thread.*
     pub(crate) fn on_spawned_by_event(&self, g: GRef) {
-        if recorder::is_on() {
+        if recording::is_on() {
             self.at_p_or_outside(|held| held.spawns(g), || self.outside.spawns(g));
         }
     }
@@ -275,6 +305,12 @@ impl Sched {
 
     pub(crate) fn on_all_ready_outside(&self, gs: &GList, by: By) {
         self.outside.readies_all(gs, by);
+    }
+
+    /// `g`, which is bound to an M, was made ready. It says so only if the events [are
+    /// recorded](are_recorded). *Runs on: the thread that decided its wait, before it wakes that M.*
+    pub(crate) fn on_ready_bound(&self, g: GRef, by: By) {
+        self.at_p_or_outside(|held| held.readies(g, by), || self.outside.readies(g, by));
     }
 
     /// `g` goes to its home M. `on_ready_bound` came before.
@@ -296,7 +332,7 @@ impl Sched {
 }
 
 /// Timers.
-impl Sched {
+impl Events {
     /// The green thread `id` arms a timer. *Runs on: its M, which has the P `held`, if it has one.*
     #[inline]
     pub(crate) fn on_timer_armed(&self, held: Option<Held<'_>>, id: u64) {
@@ -314,16 +350,55 @@ impl Sched {
             None => self.outside.notes(Kind::TimerArmed, id, 0),
         }
     }
+}
 
-    /// Returns when the first timer of P `of` is due, for `on_fired`; NEVER if nothing watches.
-    #[inline]
-    pub(crate) fn earliest_if_watched(&self, of: usize) -> u64 {
-        if recorder::is_on() { self.heaps.earliest(of) } else { clock::NEVER }
+/// Ps that Gs keep for long.
+impl Events {
+    /// Sysmon has taken the P from `running`, the G of its last M `m`. The G is in `blocking`, or it did what
+    /// `doing` says for `away_ns`. `lent` is the word by which the P was lent. *Runs on: sysmon, which has
+    /// the P.*
+    pub(crate) fn on_p_retaken(&self, p: &P, lent: Seen, blocking: bool, away_ns: u64, doing: Doing) {
+        let m = p.holder();
+        let running = m.and_then(M::running_or_hooked);
+        let how = if blocking { 0 } else { 1 + doing as usize };
+        p.recorder.notes(Kind::Retake, running.map_or(0, |g| g.id()), how);
+        if blocking {
+            return self.rescues.note_declared();
+        }
+        pull(Trigger::Hog);
+        self.on_rescue(running, m, Some(lent), away_ns, doing);
+    }
+
+    /// `g`, which is in `blocking` or computes, gives the P up, because sysmon has asked for it. *Runs on:
+    /// `m`, its M, which has the P.*
+    pub(crate) fn on_asked_for_p(&self, m: OwnM<'_>, p: &P, g: GRef, blocking: bool) {
+        self.rescues.note_asked();
+        p.recorder.notes(Kind::Asked, g.id(), 0);
+        match blocking {
+            true => self.rescues.note_declared(),
+            false => self.on_rescue(Some(g), Some(m.shared()), None, p.away_ns(), Doing::Computing),
+        }
+    }
+
+    /// `g` hands its P off as it begins `blocking`.
+    pub(crate) fn on_p_handed_off_to_block(&self) {
+        self.rescues.note_handed_off();
+    }
+
+    /// Counts a rescue, and leaves the reader a note of it if it is to be reported.
+    fn on_rescue(&self, g: Option<GRef>, m: Option<&M>, lent: Option<Seen>, away_ns: u64, doing: Doing) {
+        let rescue = self.rescues.note(g, away_ns, doing);
+        if let Some(((g, rescue), m)) = rescue.zip(m)
+            && let Some(notes) = &self.hogs
+        {
+            let computes = doing == Doing::Computing;
+            notes.note(&|| Noted::Hog(rescue.clone(), Hogging::new(m, g, lent, computes)));
+        }
     }
 }
 
 /// Ms and their Ps.
-impl Sched {
+impl Events {
     /// `m` has taken the P. Begins a moment if `m` comes from the netpoller, because it then makes Gs ready
     /// at once.
     pub(crate) fn on_p_taken(&self, m: OwnM<'_>, held: Held<'_>) {
@@ -369,7 +444,7 @@ impl Sched {
 
     /// A system call of this thread took time. *Runs on: any thread.*
     pub(crate) fn on_delay_outside(&self) {
-        if recorder::is_on() {
+        if recording::is_on() {
             self.at_p_or_outside(|held| held.ends_moment(), || ());
         }
     }
@@ -382,9 +457,8 @@ impl Sched {
 
     /// Calls `at_p` if this thread holds a P of this runtime, else `outside`.
     fn at_p_or_outside(&self, at_p: impl FnOnce(Held<'_>), outside: impl FnOnce()) {
-        let here = |m: OwnM<'_>| {
-            matches!(m.own().loan.get(), Loan::InRuntime) && ptr::eq(m.runtime, self.as_runtime())
-        };
+        let here =
+            |m: OwnM<'_>| matches!(m.own().loan.get(), Loan::InRuntime) && self.outside.is_of(m.shared());
         let mut at_p = Some(at_p);
         on_m(|m| {
             if here(m)
