@@ -7,6 +7,7 @@ pub mod budget;
 pub mod contexts;
 #[cfg(all(feature = "interpose", target_os = "linux"))]
 pub mod foreign;
+mod inherit;
 pub(crate) mod join;
 pub mod locals;
 pub(crate) mod mask;

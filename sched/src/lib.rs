@@ -27,7 +27,7 @@
 //! | `timer/` | heap entries, functions of timers |
 //! | `wait/` | the wait queue, the locks, deadlines of channels |
 //! | `end/` | shutting down; finding a deadlock |
-//! | `notes/` | `events.rs`: all that the core says to its watchers; what that leaves: counts, notes, events |
+//! | `notes/` | the events of the core for its watchers, and what they leave: counts, notes of hogs |
 //! | `watch/` | what `runtime/inspect` sees |
 //! | `sys/` | calls of the OS, `fork`, catching panics |
 //! | `sync` | atomics and locks, or loom's |
@@ -170,7 +170,7 @@
 //!
 //! User code runs on green threads and plain OS threads. User code never runs on an M's own stack, under a
 //! lock, or inside the runtime, with one exception. Closures, futures, wakers and destructors may therefore
-//! park, panic (`sys/catch_panic.rs`), or return as a forked child (`sys/fork.rs`). `sources/user_wakers.rs`
+//! park, panic (`sys/catch_panic.rs`), or return as a forked child (`sys/fork.rs`). `sources/user_code.rs`
 //! has the foreign wakers that a timer or the network calls.
 //!
 //! The exception: no memory may be left for the G that would call a foreign waker. Then the M or sysmon calls

@@ -1,6 +1,5 @@
 //! Running Gs: choosing the next one, running it until it stops, waking waiters.
 
-mod blocking;
 pub(crate) mod boundary;
 pub(crate) mod case_waker;
 pub(crate) mod contexts;

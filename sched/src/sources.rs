@@ -1,5 +1,5 @@
 //! What makes Gs ready without another G: timers that fire, and the network. Polls, stations of foreign code,
-//! wakers of users.
+//! code of users.
 
 mod fire;
 pub mod net_wakers;
@@ -9,4 +9,4 @@ mod station;
 #[cfg(not(all(feature = "interpose", target_os = "linux")))]
 #[path = "sources/no_station.rs"]
 mod station;
-mod user_wakers;
+mod user_code;

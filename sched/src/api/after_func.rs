@@ -1,7 +1,7 @@
 //! `AfterFunc`: a timer that runs a function on a green thread made for that run, each time it fires (Go:
 //! `AfterFunc`).
 //!
-//! `timer/function.rs` has the memory behind the handle.
+//! `timer/function.rs` has the memory behind the handle, and `sources/user_code.rs` makes the green thread.
 //!
 //! A run is counted as a user when the timer is taken out of its heap. From the same step on, `stop` returns
 //! `false`. So `stop` and `reset` are exact: a run that they have not stopped takes place. It does so even if
@@ -17,17 +17,12 @@ use std::time::Duration;
 
 use timers::{Modified, clock};
 
-use crate::g::payload::put;
-use crate::g::{GRef, Status, table};
-use crate::m::current::on_m;
-use crate::p::Held;
 use crate::run::boundary::{Entered, enter};
 use crate::run::kept::Kept;
 use crate::run::sched::Sched;
-use crate::run::task::{Closure, Work};
 use crate::sync::unpaused;
 use crate::sys::fork;
-use crate::timer::entry::{Alarm, Target, TimerRef};
+use crate::timer::entry::TimerRef;
 use crate::timer::function::User;
 
 /// The handle of an `AfterFunc`. Dropping the handle stops the timer.
@@ -117,50 +112,9 @@ impl std::fmt::Debug for AfterFunc {
     }
 }
 
-impl Sched {
-    /// Makes a green thread that runs the function of a timer that has fired. Returns `None` if the runtime
-    /// closes, or there is no memory for a green thread now. Otherwise the caller puts the G into a run
-    /// queue. *Runs on: an M with that P.*
-    pub(crate) fn g_that_runs(&self, held: Held<'_>, user: User) -> Option<GRef> {
-        let admitted = if self.is_closing() { None } else { self.closing.enter_from_outside() };
-        let Some(admitted) = admitted else {
-            // A closing runtime runs no function. This user may be the last, and dropping the function is
-            // user code.
-            self.late.add_function(user);
-            return None;
-        };
-        let taken = on_m(|m| (m.take_g(), m.next_id()));
-        let (g, id) = taken.unwrap_or_else(|| (table::take(0, |_| ()), self.take_ids(1)));
-        let Ok(g) = g else {
-            // Try again later, by an alarm. The timer itself belongs to the handle, which may have armed it
-            // again.
-            let alarm = TimerRef::of_alarm(Alarm::new(Target::Function(user)));
-            self.heaps.modify(held.index, &alarm, clock::now() + AGAIN_NS, 0, 0);
-            return None;
-        };
-        // SAFETY: the G comes from the pool, so no other thread has a reference.
-        unsafe { g.begin(self.as_runtime(), id, user.place(), None, 0) };
-        g.life.begin_unjoined();
-        g.set_status(Status::Runnable);
-        set_task(g, move || user.call());
-        admitted.commit();
-        self.events.on_spawned_by_event(g);
-        Some(g)
-    }
-}
-
 /// Returns the heap for a timer that the caller arms, and records that. Without a P, any heap will do.
 fn heap_of(entered: &Entered) -> usize {
     let (m, held) = (entered.m(), entered.held());
     m.sched().events.on_timer_armed(held, m.running().map_or(0, |g| g.id()));
     held.map_or(0, |held| held.index)
-}
-
-/// How soon a run is tried again that found no memory for a green thread.
-const AGAIN_NS: u64 = 1_000_000;
-
-fn set_task<F: FnOnce()>(g: GRef, function: F) {
-    // SAFETY: the payload of a fresh G is empty and belongs to the thread that took the G from the pool.
-    unsafe { put(g, Work { work: function, after: () }) };
-    g.set_task(&Closure::<F, (), ()>::TASK);
 }

@@ -448,7 +448,7 @@ impl Blocking {
         let g = entered.m().running().expect("user code on an M belongs to a G");
         let nested = g.binding.set_blocking(true);
         let (m, sched) = (entered.m(), entered.m().sched());
-        sched.end_roaming(m);
+        sched.roaming.end(m);
         sched.events.on_blocking(entered.held(), g.shared());
         if let Some(held) = entered.held() {
             // All Gs of a simulation run on one M.
@@ -480,7 +480,8 @@ impl Drop for Blocking {
                 && !self.nested
                 && entered.held().is_none()
             {
-                entered.m().sched().roam(entered.m());
+                let sched = entered.m().sched();
+                sched.roaming.roam(entered.m(), sched.procs());
             }
         }
     }

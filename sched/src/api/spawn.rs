@@ -7,6 +7,7 @@ use std::panic::Location;
 use std::ptr;
 use std::sync::Arc;
 
+use crate::api::inherit;
 use crate::api::join::Join;
 use crate::api::point::{point_in_drop, unwind_at_end};
 use crate::choices::simulation;
@@ -17,7 +18,6 @@ use crate::m::M;
 use crate::m::current::current_g;
 use crate::p::Held;
 use crate::run::boundary::{Entered, enter};
-use crate::run::contexts;
 use crate::run::sched::Sched;
 use crate::run::task::{After, Closure, Polled, Work};
 use crate::stack::ALLOWED_STACK_BYTES;
@@ -184,7 +184,7 @@ fn spawn_here(entered: Entered, spec: Spec, needs: Needs, init: Init<'_>) -> io:
 #[inline(never)]
 fn spawn_heir(parent: OwnG, entered: Entered, spec: Spec, needs: Needs, init: Init<'_>) -> io::Result<GRef> {
     let (entered, simulated) = before_spawn(entered);
-    let (entered, mut inherited) = contexts::inherit_here(parent, entered);
+    let (entered, mut inherited) = inherit::inherit_here(parent, entered);
     let init = &mut |child: OwnG| {
         if let Some(inherited) = inherited.take() {
             inherited.give(child);
@@ -247,7 +247,7 @@ fn spawn_alone(entered: Entered, spec: Spec, needs: Needs, init: Init<'_>) -> io
 #[cold]
 fn spawn_from_outside(sched: &Arc<Sched>, spec: Spec, needs: Needs, init: Init<'_>) -> io::Result<GRef> {
     fork::check()?;
-    let inherited = contexts::inherit_elsewhere();
+    let inherited = inherit::inherit_elsewhere();
     let Some(admitted) = sched.closing.enter_from_outside() else {
         return Err(io::Error::other("its runtime has been shut down"));
     };

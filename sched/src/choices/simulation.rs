@@ -30,8 +30,8 @@ pub trait Simulation: Send + Sync + UnwindSafe + RefUnwindSafe + fmt::Debug {
     fn yields(&self, running: u64);
 
     /// All Gs wait: moves the clock to what happens next. That is a timer at the simulated time `until`, or
-    /// an event of the simulation, which this call then [delivers](crate::simulation::deliver). `sources` is the number of
-    /// registered descriptors, simulated descriptors included.
+    /// an event of the simulation, which this call then [delivers](crate::simulation::deliver). `sources` is
+    /// the number of registered descriptors, simulated descriptors included.
     ///
     /// # Errors
     /// Returns the reason why the simulation has to end: nothing will happen any more.

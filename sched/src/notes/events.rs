@@ -14,7 +14,7 @@
 //! | timers | `on_timer_armed`, `on_park_timer_armed`, `on_fired` |
 //! | the network has woken Gs | `on_polled`, `on_polled_for` |
 //! | a P changes hands | `on_p_taken`, `on_p_idle`, `on_p_handed_off`, `on_p_retaken`, `on_asked_for_p` |
-//! | it is handed off at the begin of `blocking`; it is taken out of use | `on_p_handed_off_to_block`; `on_p_retired` |
+//! | it is handed off for `blocking`; it is taken out of use | `on_p_handed_off_to_block`; `on_p_retired` |
 //! | a G is stolen | `on_stolen` |
 //! | an M | `on_m_start`, `on_m_end`, `on_m_sleeps`, `on_m_woken`; `on_signal` for the stack of its G |
 //! | what comes next has a time of its own | `on_search`, `on_delay`, `on_delay_outside`, `on_round` |

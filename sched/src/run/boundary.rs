@@ -43,6 +43,7 @@ use crate::m::current::current;
 use crate::m::{Loan, M, OwnM};
 use crate::p::Held;
 use crate::run::contexts;
+use crate::run::sched::Sched;
 use crate::stack::coro::Coro;
 
 /// Proves that this thread is an M in the runtime. Its drop leaves the runtime.
@@ -86,7 +87,7 @@ fn lose_p(m: OwnM<'_>) {
     let sched = m.sched();
     // Relaxed: a hint. Read too early, it costs the G a wait for a P.
     if m.was_blocked.swap(false, Ordering::Relaxed) {
-        sched.roam(m);
+        sched.roaming.roam(m, sched.procs());
     }
     if sched.crowd.runs_by_turns() {
         sched.sysmon.wake();
@@ -106,6 +107,25 @@ pub(crate) fn enter_for_good(then: impl FnOnce(&Entered)) {
 #[inline]
 pub(crate) fn lend(m: OwnM<'_>, held: Held<'_>) {
     m.own().loan.set(Loan::Lent(held.lease.lend(&m.lender)));
+}
+
+impl Sched {
+    /// Says to sysmon that the P is about to be lent to a G in `blocking`. Sysmon looks soon if work waits
+    /// for a P, and later work wakes it. *Runs on: the holder of the P.*
+    pub(crate) fn lends_to_block(&self, held: Held<'_>) {
+        if self.arm_sysmon_for_work(held) {
+            self.sysmon.blocking_with_work();
+        }
+    }
+
+    /// Arms sysmon, which later work then wakes. Returns whether work waits for the P already. *Runs on: the
+    /// holder of the P, which lends it to a G in `blocking` or gives it up.*
+    pub(crate) fn arm_sysmon_for_work(&self, held: Held<'_>) -> bool {
+        self.sysmon.blocking_begins(|| {
+            let work_waits = !held.queue.is_empty() || !self.global.is_empty() || self.idle.any_wanting();
+            work_waits && self.idle.idle_ps() == 0
+        })
+    }
 }
 
 impl Entered {
@@ -178,7 +198,7 @@ fn regain_p(m: OwnM<'_>) {
     if g.binding.is_blocking() || m.may_roam() {
         return m.own().loan.set(Loan::WithoutP);
     }
-    sched.end_roaming(m);
+    sched.roaming.end(m);
     let queue_up = |g| sched.make_work(|| sched.global.push(g));
     let held = sched.take_idle_p(m).unwrap_or_else(|| wait_in_place(m, g, queue_up));
     m.on_run(held, g);
@@ -427,7 +447,7 @@ struct Limit {
 fn park_in_place(g: OwnG, entered: Entered, limit: Option<Limit>) {
     let m = entered.m();
     m.sched().events.on_stop_in_place(m, g.shared());
-    m.sched().end_roaming(m);
+    m.sched().roaming.end(m);
     hand_p_off(m);
     // SAFETY: `g` runs here, on `m`.
     unsafe { g.set_in_place(Some(m)) };

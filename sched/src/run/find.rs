@@ -44,7 +44,7 @@ impl Sched {
                 return None;
             }
             let Some(held) = m.held() else {
-                self.end_roaming(m);
+                self.roaming.end(m);
                 if m.is_reserved() {
                     self.run_bound_gs(m);
                     continue;

@@ -8,13 +8,9 @@
 //!       the poll parks        the M's `apart` ends; the rest of this poll has none
 //! ```
 
-#![allow(unsafe_code)]
-
 use std::sync::OnceLock;
 
-use crate::g::G;
 use crate::m::os_thread::Around;
-use crate::run::sched::Sched;
 
 /// What the user of that runtime registers.
 #[derive(Clone, Copy, Debug)]
@@ -49,12 +45,4 @@ pub(crate) fn with_new<T>(poll: impl FnOnce() -> T) -> T {
         }
         poll()
     })
-}
-
-impl G {
-    /// Returns what surrounds the code of its runtime's OS threads. *Runs on: this G.*
-    pub(crate) fn around_thread(&self) -> Option<Around> {
-        // SAFETY: `G::begin` wrote what `as_runtime` gave. The runtime lives while a G of it runs.
-        unsafe { (*self.runtime().cast::<Sched>()).config.around_thread }
-    }
 }

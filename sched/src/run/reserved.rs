@@ -63,7 +63,7 @@ impl Sched {
         while m.is_reserved() {
             debug_assert!(!m.own().spinning.get(), "an M that spins runs no user code");
             hand_p_off(m);
-            self.end_roaming(m);
+            self.roaming.end(m);
             #[cfg(all(feature = "interpose", target_os = "linux"))]
             m.own().std_parker.is_left();
             self.sleep_until_bound_g(m);

@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use timers::clock;
 
 use crate::m::OwnM;
-use crate::run::sched::Sched;
 
 /// How many Ms per P roam at a time.
 const MOST_PER_P: usize = 4;
@@ -33,8 +32,20 @@ impl Roaming {
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
-    fn leave(&self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+    /// Lets `m` roam, unless too many do beside `procs` Ps. *Runs on: `m`, in the runtime, without a P; its
+    /// G has been blocked.*
+    pub(crate) fn roam(&self, m: OwnM<'_>, procs: usize) {
+        if m.own().roams_until.get() == 0 && self.join(MOST_PER_P * procs) {
+            m.own().roams_until.set(clock::now() + LONGEST_NS);
+        }
+    }
+
+    /// Ends what `roam` has begun, if it has. *Runs on: `m`, in the runtime, without a P.*
+    #[inline]
+    pub(crate) fn end(&self, m: OwnM<'_>) {
+        if m.own().roams_until.replace(0) != 0 {
+            self.0.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -47,24 +58,6 @@ impl OwnM<'_> {
     }
 }
 
-impl Sched {
-    /// Lets `m` roam, unless too many do. *Runs on: `m`, in the runtime, without a P; its G has been
-    /// blocked.*
-    pub(crate) fn roam(&self, m: OwnM<'_>) {
-        if m.own().roams_until.get() == 0 && self.roaming.join(MOST_PER_P * self.procs()) {
-            m.own().roams_until.set(clock::now() + LONGEST_NS);
-        }
-    }
-
-    /// Ends what `roam` has begun, if it has. *Runs on: `m`, in the runtime, without a P.*
-    #[inline]
-    pub(crate) fn end_roaming(&self, m: OwnM<'_>) {
-        if m.own().roams_until.replace(0) != 0 {
-            self.roaming.leave();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicBool;
@@ -73,6 +66,7 @@ mod tests {
 
     use super::*;
     use crate::api::park::{blocking, blocking_briefly, blocking_for_long, has_p, yield_now};
+    use crate::run::sched::Sched;
     use crate::supply::threads::tests::{scheduler, spawn_in};
 
     fn end(sched: &Arc<Sched>) {

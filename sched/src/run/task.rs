@@ -256,7 +256,8 @@ fn begin_locals(_g: OwnG) {
     #[cfg(feature = "other-budget")]
     // SAFETY: the G runs here, so it has a coroutine, which this thread alone uses.
     if unsafe { Coro::block_of(_g.shared()) }.is_some()
-        && let Some(around) = _g.around_thread()
+        // SAFETY: `G::begin` wrote what `as_runtime` gave. The runtime lives while a G of it runs.
+        && let Some(around) = unsafe { (*_g.runtime().cast::<crate::run::sched::Sched>()).config.around_thread }
     {
         around(&mut || ());
     }
