@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks that the runtime calls none of the functions of libc that it replaces (features `interpose` and `sim`): its own code makes system
-# calls by netpoll/src/raw.rs. The script looks at the undefined symbols of all crates that are linked, and at the sources. The lists below
-# say which uses are allowed, and why. Needs nm and python3.
+# calls by netpoll/src/raw.rs. The script looks at the undefined symbols of all crates that are linked, and at the sources, also for std's
+# yield. The lists below say which uses are allowed, and why. Needs nm and python3.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
@@ -84,14 +84,25 @@ BY_RIGHT = {
     ("runtime/sim/src/clock.rs", "clock_gettime"),  # The check that the program has the line.
     ("runtime/sim/src/disk/metadata.rs", "syscall"),  # Outside of a simulation, as the caller's own call.
 }
+# std's yield goes by libc's name, and a hook parks a green thread there. The runtime's own code yields by `sched::sys::yield_thread`.
+yields = re.compile(r"(?<!loom::)\bthread::yield_now\b|^    thread::yield_now,")
+YIELD_BY_RIGHT = {
+    "sched/src/sys/threads.rs",  # Where no hooks are.
+    "timers/src/sync.rs",  # The caller is in the runtime, or its lock is counted (sched/src/sync/hold.rs): the hook is the system call.
+    "runtime/src/sim.rs",  # These two ask whether the hook is there.
+    "runtime/sim/src/node.rs",
+}
 # Programs with `--cfg kqueue_model` are tests, and define no functions but that of the model.
 LEFT_OUT = {"netpoll/src/sys/kqueue_model.rs"}
 for crate in ["netpoll", "sched", "sysmon", "timers", "runtime", "runtime/inspect", "runtime/interpose", "runtime/sim"]:
     for file in sorted(Path(crate, "src").rglob("*.rs")):
         if str(file) in LEFT_OUT:
             continue
-        text = file.read_text().split("mod tests {")[0]
+        text = re.split(r"mod (?:tests|models) \{", file.read_text())[0]
+        of_tests = file.name in {"tests.rs", "models.rs"} or "models" in file.parts
         for line in text.splitlines():
+            if yields.search(line) and not line.lstrip().startswith("//") and not of_tests and str(file) not in YIELD_BY_RIGHT:
+                wrong.append(f"{file}: {line.strip()}")
             if (found := call.search(line)) and not line.lstrip().startswith("//"):
                 if (str(file), found[1]) not in BY_RIGHT:
                     wrong.append(f"{file}: {line.strip()}")

@@ -364,7 +364,7 @@ pub fn yield_now() {
     match boundary::enter() {
         Some(entered) if entered.is_free() => entered.suspend(crate::g::payload::Stop::Yield),
         Some(entered) => yield_kept(entered),
-        None => std::thread::yield_now(),
+        None => crate::sys::yield_thread(),
     }
 }
 
@@ -375,7 +375,7 @@ fn yield_kept(entered: boundary::Entered) {
         // The unwind is user code.
         drop(entered);
         unwind_if_cancelled();
-        return enter().map_or_else(std::thread::yield_now, boundary::yield_kept);
+        return enter().map_or_else(crate::sys::yield_thread, boundary::yield_kept);
     }
     boundary::yield_kept(entered);
 }

@@ -15,6 +15,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::sys;
 use crate::sys::segment::segment_around;
 
 /// How long one look waits.
@@ -81,7 +82,7 @@ pub(crate) fn changes_soon(word: &AtomicU32, expected: u32) -> bool {
         if looks >= LEAST_LOOKS && real_time() - start > MOMENT_NS {
             return false;
         }
-        yields();
+        sys::yield_thread();
         looks += 1;
     }
     true
@@ -98,16 +99,6 @@ fn real_time() -> u64 {
         netpoll::raw::call!(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, &raw mut time)
     };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// Lets other OS threads run.
-fn yields() {
-    // By a system call, as above.
-    #[cfg(all(target_os = "linux", not(portable)))]
-    // SAFETY: the call has no arguments.
-    unsafe {
-        netpoll::raw::call!(libc::SYS_sched_yield)
-    };
 }
 
 /// Returns `true` if the address lies in the static memory of the program, or of the library that this

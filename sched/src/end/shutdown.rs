@@ -116,7 +116,7 @@ impl Sched {
             looks += 1;
             if looks <= QUICK_LOOKS && !park::on_green_thread() {
                 // Often the last Gs are about to end, and their M needs this very processor.
-                std::thread::yield_now();
+                crate::sys::yield_thread();
                 continue;
             }
             // The pause grows with the time that has passed, because each look at all Gs has its price.

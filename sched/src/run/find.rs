@@ -161,7 +161,7 @@ impl Sched {
             return None;
         }
         // The sender may be another process that needs this very processor.
-        std::thread::yield_now();
+        crate::sys::yield_thread();
         self.polled_g(m, held)
     }
 

@@ -156,7 +156,7 @@ impl Sched {
                 // The thread that waits for the main function is about to end this runtime.
                 simulated.main.has_ended();
                 drop(ready);
-                std::thread::yield_now();
+                crate::sys::yield_thread();
                 continue;
             }
             let reason = if !ready.gs.is_empty() {
@@ -203,7 +203,7 @@ impl Sched {
         // The thread that waits for the main function ends the Ms at once. This M looks for no G until then,
         // and no other has a P.
         while !self.is_exiting() {
-            std::thread::yield_now();
+            crate::sys::yield_thread();
         }
     }
 
@@ -229,7 +229,7 @@ impl Sched {
     /// have recorded that yet.
     fn end_main(&self, reason: &Arc<str>) {
         while !self.block_on_calls.are_recorded() {
-            std::thread::yield_now();
+            crate::sys::yield_thread();
         }
         self.cancel_mains(reason);
     }

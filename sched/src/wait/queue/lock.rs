@@ -240,7 +240,7 @@ fn wait_a_little(pauses: &mut u32) {
             // A holder that may run has had its chance.
             crate::m::crowd::let_all_go();
         }
-        std::thread::yield_now();
+        crate::sys::yield_thread();
         *pauses += 1;
     } else {
         crate::m::crowd::let_all_go();
