@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use crate::api::join::GHandle;
 use crate::api::park::Waiting;
-use crate::choices::simulation::{LEFT, is_left_behind, set_node};
+use crate::choices::simulation::{LEFT, end_wait, is_left_behind, set_node};
 use crate::g::wait::Cancel;
 use crate::g::{GRef, table};
 use crate::m::current::on_m;
@@ -16,6 +16,7 @@ use crate::m::current::on_m;
 pub fn leave(thread: &GHandle) {
     // Relaxed: one M runs all Gs of a simulation.
     thread.g().node.store(LEFT, Ordering::Relaxed);
+    end_wait(thread.g());
 }
 
 /// Leaves the caller behind; see [`leave`]. *Runs on: a G of a simulation.*

@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, OnceLock, PoisonError};
 
 use crate::choices::outside_words::Outside;
 use crate::g::own::{OwnG, SIMULATED};
+use crate::g::wait::{Decision, Outcome};
 use crate::g::{GRef, contexts, ids};
 use crate::m::current::current_g;
 use crate::sync::Mutex;
@@ -170,6 +171,14 @@ pub(crate) const LEFT: u32 = u32::MAX;
 /// Returns `true` if `g` was left behind.
 pub(crate) fn is_left_behind(g: GRef) -> bool {
     g.node.load(Ordering::Relaxed) == LEFT
+}
+
+/// Ends the wait of `g`, which never runs again: wakers pass the waiter over, as if it had timed out. An open
+/// wait would take a wake that is meant for another waiter, in another simulation or outside of all. *Runs
+/// on: the M of `g`, or a thread that has joined that M.*
+pub(crate) fn end_wait(g: GRef) {
+    // A parked G is not made runnable.
+    let _: Decision = g.wait.decide(g.wait.number(), Outcome::TimedOut);
 }
 
 /// Makes the calling G a G of `node`.

@@ -126,7 +126,7 @@ impl Sched {
         true
     }
 
-    fn owns(&self, g: GRef) -> bool {
+    pub(super) fn owns(&self, g: GRef) -> bool {
         ptr::eq(g.runtime(), self.as_runtime()) && !g.life.is_done()
     }
 

@@ -7,6 +7,8 @@ use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::choices::simulation;
+use crate::g::table;
 use crate::run::sched::Sched;
 
 /// How the Gs of a simulation have ended.
@@ -33,6 +35,7 @@ impl Sched {
     /// what they use. Blocks the caller for a moment. *Runs on: a thread that is no G of this runtime.*
     pub fn leave(self: &Arc<Self>) {
         self.end_threads();
+        table::all().filter(|g| self.owns(g)).for_each(simulation::end_wait);
         mem::forget(self.clone());
         // SAFETY: the scheduler is never dropped. Its Ms have ended, and its Gs run no more.
         unsafe { self.netpoll.close_leaked() };

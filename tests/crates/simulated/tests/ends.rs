@@ -4,7 +4,7 @@ runtime::interpose!(sim);
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::mpsc;
+use std::sync::{Condvar, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -110,4 +110,43 @@ fn a_server_that_heeds_no_error_is_killed_and_left() {
     assert_eq!(report.runs(), 200);
     let open = std::fs::read_dir("/proc/self/fd").unwrap().count();
     assert!(open < 200, "{open} descriptors are open");
+}
+
+/// A flag that threads wait for, in static memory: it outlives simulations.
+static FLAG: Mutex<bool> = Mutex::new(false);
+static RAISED: Condvar = Condvar::new();
+
+fn await_flag() {
+    drop(RAISED.wait_while(FLAG.lock().unwrap(), |raised| !*raised).unwrap());
+}
+
+/// Starts a thread that waits for the flag, raises the flag, and wakes one waiter.
+fn wake_one() {
+    *FLAG.lock().unwrap() = false;
+    let waiter = thread::spawn(await_flag);
+    thread::sleep(SECOND / 10);
+    *FLAG.lock().unwrap() = true;
+    RAISED.notify_one();
+    waiter.join().unwrap();
+    *FLAG.lock().unwrap() = false;
+}
+
+/// What was left behind runs no more, so it must not take the wake of another waiter.
+#[test]
+fn what_is_left_behind_takes_no_wake() {
+    // In a later simulation, and of an OS thread.
+    for wake_one_later in [|| sim::run(1, wake_one), wake_one] {
+        sim::run(1, || {
+            thread::spawn(await_flag);
+            thread::sleep(SECOND);
+        });
+        wake_one_later();
+    }
+    // In the same simulation.
+    sim::run(1, || {
+        let node = sim::node("waits", await_flag);
+        thread::sleep(SECOND);
+        node.kill();
+        wake_one();
+    });
 }
