@@ -75,6 +75,41 @@ fn ureq_asks_a_server_of_std() {
     });
 }
 
+/// Its threads wait for connections and requests, and it ends by a connection to itself.
+#[test]
+fn tiny_http_answers() {
+    sim::Builder::new().threads(1).check_determinism(true).explore(10, || {
+        let server = sim::node("server", || {
+            let server = tiny_http::Server::http("0.0.0.0:80").unwrap();
+            thread::scope(|scope| {
+                let answer_all = || {
+                    for request in server.incoming_requests() {
+                        let path = request.url().to_string();
+                        if let Ok(millis) = path[1..].parse() {
+                            thread::sleep(Duration::from_millis(millis));
+                        }
+                        request.respond(tiny_http::Response::from_string(path.clone())).unwrap();
+                        if path == "/end" {
+                            return server.unblock();
+                        }
+                    }
+                };
+                (0..2).for_each(|_| _ = scope.spawn(answer_all));
+            });
+        });
+        thread::sleep(Duration::from_millis(1));
+        let (agent, start) = (agent(), Instant::now());
+        thread::scope(|scope| {
+            let ask = |path| assert_eq!(get(&agent, path).unwrap(), format!("/{path}"));
+            ["one", "two", "1000", "1001"].into_iter().for_each(|path| _ = scope.spawn(move || ask(path)));
+        });
+        // Both threads of the server have slept at the same time.
+        assert!(start.elapsed() < Duration::from_millis(1500));
+        assert_eq!(get(&agent, "end").unwrap(), "/end");
+        server.join().unwrap();
+    });
+}
+
 /// Nodes are cut off and restarted at random. A client that tries again gets its answers.
 #[test]
 fn a_client_that_tries_again_outlives_faults() {
