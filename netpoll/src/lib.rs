@@ -147,5 +147,5 @@ pub mod source {
 
     pub use crate::sys::connect_goes_on;
     #[cfg(unix)]
-    pub use crate::sys::is_ready;
+    pub use crate::sys::{Look, is_ready, look};
 }

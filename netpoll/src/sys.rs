@@ -33,7 +33,7 @@ pub(crate) use numbers::{Number, Numbers};
 #[cfg(unix)]
 mod unix;
 #[cfg(unix)]
-pub use unix::is_ready;
+pub use unix::{Look, is_ready, look};
 
 /// Returns `true` for the error of a non-blocking connect that has begun, and goes on.
 pub fn connect_goes_on(error: &std::io::Error) -> bool {

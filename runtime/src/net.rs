@@ -7,6 +7,7 @@
 //! | [`TcpSocket`] | a socket of TCP with options and an address, before it listens or connects |
 //! | `net::unix` | as in `std::os::unix::net` |
 //! | `Async` | waits for any descriptor: a pipe, a terminal, a socket of a C library |
+//! | `Interest`, `Ready` | what to wait for at a socket (`ready`), and what it is ready for |
 //! | [`Server`] | accepts connections, serves each on a green thread, and ends without breaking a reply |
 //! | [`lookup_host`], [`lookup_host_async`], [`ToSocketAddrs`] | resolve a name; a time-out or a cancellation ends the look-up |
 //!
@@ -71,6 +72,8 @@ mod backoff;
 mod convert;
 mod halves;
 pub(crate) mod incoming;
+#[cfg(unix)]
+mod interest;
 mod look_up;
 mod macros;
 #[cfg_attr(
@@ -92,6 +95,8 @@ pub mod unix;
 
 pub use addrs::ToSocketAddrs;
 pub use halves::{OwnedReadHalf, OwnedWriteHalf, ReuniteError, Split};
+#[cfg(unix)]
+pub use interest::{Interest, Ready};
 pub use look_up::{lookup_host, lookup_host_async};
 #[cfg(unix)]
 pub use readiness::{Async, Readiness};

@@ -9,19 +9,72 @@ use std::ptr;
 
 use crate::waiter::Direction;
 
+/// What a look at a descriptor has found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// There is something to read.
+    pub readable: bool,
+    /// There is room to write.
+    pub writable: bool,
+    /// The peer writes no more, or this end reads no more.
+    pub read_closed: bool,
+    /// What is written reaches no reader.
+    pub write_closed: bool,
+    /// The descriptor has a pending error.
+    pub error: bool,
+}
+
 /// Returns `true` if an attempt in that direction would succeed or fail at once, without waiting.
 ///
 /// # Errors
 /// The error of `poll`.
 pub fn is_ready(descriptor: BorrowedFd<'_>, direction: Direction) -> io::Result<bool> {
-    let events = match direction {
+    poll(descriptor, asked(direction)).map(|found| found != 0)
+}
+
+/// Looks at a descriptor in the given directions, without waiting.
+///
+/// # Errors
+/// The error of `poll`.
+pub fn look(descriptor: BorrowedFd<'_>, read: bool, write: bool) -> io::Result<Look> {
+    let mut events = 0;
+    if read {
+        events |= asked(Direction::Read) | PEER_ENDED;
+    }
+    if write {
+        events |= asked(Direction::Write);
+    }
+    let found = poll(descriptor, events)?;
+    let has = |event| found & event != 0;
+    let (hung_up, error) = (has(libc::POLLHUP), has(libc::POLLERR | libc::POLLNVAL));
+    Ok(Look {
+        readable: has(libc::POLLIN),
+        writable: has(libc::POLLOUT),
+        read_closed: read && (hung_up || has(PEER_ENDED)),
+        write_closed: write && (hung_up || error),
+        error,
+    })
+}
+
+fn asked(direction: Direction) -> libc::c_short {
+    match direction {
         Direction::Read => libc::POLLIN,
         Direction::Write => libc::POLLOUT,
-    };
+    }
+}
+
+/// The event that the peer writes no more, where the system tells that apart.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const PEER_ENDED: libc::c_short = libc::POLLRDHUP;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const PEER_ENDED: libc::c_short = 0;
+
+/// Returns which of the events are there, and the errors that are always reported.
+fn poll(descriptor: BorrowedFd<'_>, events: libc::c_short) -> io::Result<libc::c_short> {
     let mut look = libc::pollfd { fd: descriptor.as_raw_fd(), events, revents: 0 };
     loop {
         match poll_now(&mut look) {
-            Ok(()) => return Ok(look.revents != 0),
+            Ok(()) => return Ok(look.revents),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }

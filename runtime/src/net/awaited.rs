@@ -12,6 +12,8 @@ use std::task::{Context, Poll, ready};
 use netpoll::Direction;
 use sched::budget;
 
+#[cfg(unix)]
+use super::interest::{Interest, Ready};
 use super::registration::{Pending, Registration};
 use super::socket::{Socket, call, copy_error};
 use super::source::Sourced;
@@ -38,6 +40,63 @@ impl<S: Sourced> Socket<S> {
 
 #[cfg(unix)]
 impl<S: Sourced> Socket<S> {
+    /// Waits until the socket is ready for something of `interest`. The modes of the socket do not hold.
+    pub(crate) fn ready(&self, interest: Interest) -> io::Result<Ready> {
+        match interest.single() {
+            Some(direction) => self.ready_in(direction, interest),
+            // A parked thread waits in one direction. A future leaves a word in each, and may be polled on any
+            // OS thread.
+            None => sched::block_on::block_on(self.any_ready_async(interest)),
+        }
+    }
+
+    fn ready_in(&self, direction: Direction, interest: Interest) -> io::Result<Ready> {
+        let registration = self.registration();
+        loop {
+            let attempt = registration.map(|registration| registration.prepare(direction));
+            let ready = self.ask(|source| source.look(interest))?;
+            if !ready.is_empty() {
+                return Ok(ready);
+            }
+            let registration = registration.map_err(copy_error)?;
+            registration.wait(self.source().number(), direction, attempt.map_err(copy_error)?, None)?;
+        }
+    }
+
+    /// Waits in a future until the socket is ready for something of `interest`.
+    pub(crate) async fn any_ready_async(&self, interest: Interest) -> io::Result<Ready> {
+        let registration = self.registration().map_err(copy_error)?;
+        let wait = |direction| Waits::new(registration, direction);
+        let waits = (
+            interest.is_readable().then(|| wait(Direction::Read)),
+            interest.is_writable().then(|| wait(Direction::Write)),
+        );
+        let look = || match self.source().look(interest)? {
+            Ready::EMPTY => Err(io::ErrorKind::WouldBlock.into()),
+            ready => Ok(ready),
+        };
+        poll_fn(|cx| {
+            // Each prepares its attempt before its own look, so neither misses an event.
+            for waits in [&waits.0, &waits.1].into_iter().flatten() {
+                if let Poll::Ready(ready) = waits.poll(cx, look) {
+                    return Poll::Ready(ready);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Makes one attempt for a user if the socket is ready for something of `interest`. The attempt never
+    /// waits, if it is one at this socket.
+    pub(crate) fn try_io<T>(&self, interest: Interest, op: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        crate::point();
+        if self.ask(|source| source.look(interest))?.is_empty() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        call(op)
+    }
+
     /// Waits in a future until an attempt in that direction would not block.
     pub(crate) async fn ready_async(&self, direction: Direction) -> io::Result<()> {
         self.run_async(direction, |source| match source.is_ready(direction)? {

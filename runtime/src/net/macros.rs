@@ -332,6 +332,128 @@ macro_rules! stream_try_methods {
 /// Waiting for readiness. `$made` makes `socket`.
 macro_rules! readiness_methods {
     ($made:literal) => {
+        /// Waits until the socket is ready for something of `interest`. Returns for what of it the socket is
+        /// ready. Unix only.
+        ///
+        /// It reads and writes nothing, and another thread may be faster to do so. The time-outs and the
+        /// non-blocking mode have no effect on it.
+        ///
+        /// # Errors
+        ///
+        /// Returns the system's error, and `NotConnected` after the end of the runtime in which the socket
+        /// was made.
+        ///
+        /// # Cancellation
+        ///
+        /// A cancelled green thread that has to wait unwinds from here.
+        ///
+        /// ```
+        /// use runtime::net::Interest;
+        #[doc = $made]
+        /// let ready = socket.ready(Interest::READABLE | Interest::WRITABLE)?;
+        /// assert!(ready.is_writable());
+        /// # std::io::Result::Ok(())
+        /// ```
+        #[cfg(unix)]
+        pub fn ready(&self, interest: crate::net::Interest) -> std::io::Result<crate::net::Ready> {
+            self.0.ready(interest)
+        }
+
+        /// Waits as [`ready`](Self::ready) does, in a future, with any executor. Dropping the future leaves
+        /// nothing behind. Unix only.
+        ///
+        /// # Errors
+        ///
+        /// As [`ready`](Self::ready).
+        ///
+        /// ```
+        /// use runtime::net::Interest;
+        #[doc = $made]
+        /// let ready = runtime::block_on(async { socket.ready_async(Interest::WRITABLE).await })?;
+        /// assert!(ready.is_writable());
+        /// # std::io::Result::Ok(())
+        /// ```
+        #[cfg(unix)]
+        pub async fn ready_async(
+            &self,
+            interest: crate::net::Interest,
+        ) -> std::io::Result<crate::net::Ready> {
+            self.0.any_ready_async(interest).await
+        }
+
+        /// Waits until there is something to read, or an end or an error to report. Unix only.
+        ///
+        /// It reads nothing, and another thread may be faster to read. The time-outs and the non-blocking
+        /// mode have no effect on it.
+        ///
+        /// # Errors
+        ///
+        /// As [`ready`](Self::ready).
+        ///
+        /// # Cancellation
+        ///
+        /// A cancelled green thread that has to wait unwinds from here.
+        ///
+        /// ```
+        /// use runtime::time::{Duration, timeout};
+        #[doc = $made]
+        /// assert!(timeout(Duration::from_millis(5), || socket.readable()).is_err());
+        /// # std::io::Result::Ok(())
+        /// ```
+        #[cfg(unix)]
+        pub fn readable(&self) -> std::io::Result<()> {
+            self.0.ready(crate::net::Interest::READABLE).map(drop)
+        }
+
+        /// Waits until there is room to write, or an error to report. Unix only.
+        ///
+        /// It writes nothing. The time-outs and the non-blocking mode have no effect on it.
+        ///
+        /// # Errors
+        ///
+        /// As [`ready`](Self::ready).
+        ///
+        /// # Cancellation
+        ///
+        /// A cancelled green thread that has to wait unwinds from here.
+        ///
+        /// ```
+        #[doc = $made]
+        /// socket.writable()?;
+        /// # std::io::Result::Ok(())
+        /// ```
+        #[cfg(unix)]
+        pub fn writable(&self) -> std::io::Result<()> {
+            self.0.ready(crate::net::Interest::WRITABLE).map(drop)
+        }
+
+        /// Calls `f` if the socket is ready for something of `interest`, and returns its result. Unix only.
+        ///
+        /// `f` is a call on this socket that this type has no method for. It must not park, because the call
+        /// and the reading of its `errno` must happen on one OS thread.
+        ///
+        /// # Errors
+        ///
+        /// Returns `WouldBlock` without a call of `f` if the socket is ready for nothing of `interest`. Else
+        /// it returns the error of `f`, or the system's error.
+        ///
+        /// ```
+        /// use runtime::net::Interest;
+        #[doc = $made]
+        /// let nothing = socket.try_io(Interest::READABLE, || -> std::io::Result<()> { unreachable!() });
+        /// assert_eq!(nothing.unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+        /// assert_eq!(socket.try_io(Interest::WRITABLE, || Ok(7))?, 7);
+        /// # std::io::Result::Ok(())
+        /// ```
+        #[cfg(unix)]
+        pub fn try_io<R>(
+            &self,
+            interest: crate::net::Interest,
+            f: impl FnOnce() -> std::io::Result<R>,
+        ) -> std::io::Result<R> {
+            self.0.try_io(interest, f)
+        }
+
         /// Waits in a future, with any executor, until there is something to read, or an end or an error to
         /// report. Unix only.
         ///

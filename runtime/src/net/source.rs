@@ -37,6 +37,9 @@ use std::io;
 use netpoll::Direction;
 use netpoll::source::Source;
 
+#[cfg(unix)]
+use super::interest::{Interest, Ready};
+
 /// What a [`Socket`](super::socket::Socket) asks of its source.
 pub(crate) trait Sourced: Source {
     /// Returns the number of the descriptor, which dumps look up; -1 where there is none, and less for a
@@ -46,6 +49,10 @@ pub(crate) trait Sourced: Source {
     /// Returns `true` if an attempt in that direction would not block.
     #[cfg(unix)]
     fn is_ready(&self, direction: Direction) -> io::Result<bool>;
+
+    /// Returns what is ready of `interest`.
+    #[cfg(unix)]
+    fn look(&self, interest: Interest) -> io::Result<Ready>;
 
     /// Returns `true` if an event tells that another socket has room again for a datagram of this one. The
     /// system tells it of the peer only.
@@ -86,6 +93,12 @@ macro_rules! sourced {
             #[cfg(unix)]
             fn is_ready(&self, direction: Direction) -> io::Result<bool> {
                 netpoll::source::is_ready(std::os::fd::AsFd::as_fd(self), direction)
+            }
+
+            #[cfg(unix)]
+            fn look(&self, interest: Interest) -> io::Result<Ready> {
+                let fd = std::os::fd::AsFd::as_fd(self);
+                netpoll::source::look(fd, interest.is_readable(), interest.is_writable()).map(Ready::found)
             }
         }
     )* };

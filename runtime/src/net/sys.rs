@@ -4,6 +4,9 @@
 //! can be cancelled. Entering and leaving such a point takes two locked instructions each: 3 % of the time of
 //! a small server.
 
+use std::io;
+use std::net::SocketAddr;
+
 #[cfg(all(target_os = "linux", not(portable)))]
 mod calls {
     use std::io;
@@ -49,6 +52,13 @@ mod calls {
 }
 
 pub(crate) use calls::{receive, send};
+
+/// Returns the sender of the next datagram, which stays. Never waits.
+pub(crate) fn peek_sender(socket: &netpoll::net::UdpSocket) -> io::Result<SocketAddr> {
+    let sender = socket2::SockRef::from(socket).peek_sender()?;
+    // A socket of `AF_INET` has senders with addresses of that kind.
+    sender.as_socket().ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
 
 #[cfg(unix)]
 mod unix {

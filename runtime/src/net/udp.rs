@@ -192,6 +192,44 @@ impl UdpSocket {
         self.0.run(Direction::Read, |socket| socket.peek_from(buf))
     }
 
+    /// Waits for a datagram, leaves it, and returns its sender's address.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error, or that of the [time-out](UdpSocket::set_read_timeout).
+    ///
+    /// # Cancellation
+    ///
+    /// A cancelled green thread that has to wait unwinds from here.
+    ///
+    /// ```
+    /// # let socket = runtime::net::UdpSocket::bind("127.0.0.1:0")?;
+    /// socket.send_to(b"to myself", socket.local_addr()?)?;
+    /// assert_eq!(socket.peek_sender()?, socket.local_addr()?);
+    /// assert_eq!(socket.recv(&mut [0; 100])?, 9);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn peek_sender(&self) -> io::Result<SocketAddr> {
+        self.0.run(Direction::Read, net::peek_sender)
+    }
+
+    /// Waits as [`peek_sender`](UdpSocket::peek_sender) does, in a future, with any executor. Dropping the
+    /// future takes no datagram.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error.
+    ///
+    /// ```
+    /// # let socket = runtime::net::UdpSocket::bind("127.0.0.1:0")?;
+    /// socket.send_to(b"to myself", socket.local_addr()?)?;
+    /// assert_eq!(runtime::block_on(async { socket.peek_sender_async().await })?, socket.local_addr()?);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn peek_sender_async(&self) -> io::Result<SocketAddr> {
+        self.0.run_async(Direction::Read, net::peek_sender).await
+    }
+
     /// Sends a datagram to the first of the addresses. Returns its length.
     ///
     /// # Errors

@@ -5,9 +5,13 @@ mod datagram;
 mod listener;
 mod pauses;
 mod stream;
+#[cfg(target_os = "linux")]
+mod ucred;
 
 pub use std::os::unix::net::SocketAddr;
 
 pub use datagram::UnixDatagram;
 pub use listener::{Incoming, UnixListener};
 pub use stream::UnixStream;
+#[cfg(target_os = "linux")]
+pub use ucred::UCred;

@@ -8,6 +8,8 @@ mod faults;
 mod into_std;
 mod names;
 mod poll;
+#[cfg(unix)]
+mod ready;
 mod server;
 mod sockets;
 mod tcp;

@@ -304,7 +304,7 @@ fn in_net_fs_and_slots() {
 #[cfg(unix)]
 #[test]
 fn on_unix() {
-    use runtime::net::{Async, Readiness, unix};
+    use runtime::net::{Async, Interest, Readiness, Ready, unix};
     use runtime::{io, process, signal};
     use std::os::fd::OwnedFd;
     table! {
@@ -313,6 +313,8 @@ fn on_unix() {
         unix::UnixDatagram: "SYUR";
         unix::Incoming<'static>: "SYUR";
         Async<OwnedFd>: "SYUR";
+        Interest: "SYUR";
+        Ready: "SYUR";
         Readiness<'static, OwnedFd>: "SY";
         signal::Signals: "SYUR";
         io::Stdin: "SYUR";
@@ -334,6 +336,14 @@ fn on_unix() {
         process::Command, std::process::Command;
         process::Child, std::process::Child;
         process::ChildStdin, std::process::ChildStdin;
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn on_linux() {
+    table! {
+        runtime::net::unix::UCred: "SYUR";
     }
 }
 

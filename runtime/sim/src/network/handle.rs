@@ -34,6 +34,12 @@ pub trait Readiness {
     /// Returns `true` if an attempt in that direction would not block.
     fn is_ready(&self, direction: Direction) -> bool;
 
+    /// Returns `true` if that direction of a stream has ended.
+    fn has_ended(&self, direction: Direction) -> bool {
+        let _ = direction;
+        false
+    }
+
     /// Returns the number by which a dump finds the socket, below -1.
     fn number(&self) -> i64;
 }
@@ -162,6 +168,15 @@ macro_rules! stream {
                     state.stream(id).map_or(true, |stream| match direction {
                         Direction::Read => stream.is_readable(),
                         Direction::Write => stream.is_writable(),
+                    })
+                })
+            }
+
+            fn has_ended(&self, direction: Direction) -> bool {
+                self.0.with(|state, id| {
+                    state.stream(id).map_or(true, |stream| {
+                        let (read, write) = stream.ended();
+                        if direction == Direction::Read { read } else { write }
                     })
                 })
             }

@@ -69,6 +69,21 @@ impl<R: Sourced, S: Source + Readiness> Sourced for Either<R, S> {
         }
     }
 
+    fn look(&self, interest: crate::net::Interest) -> io::Result<crate::net::Ready> {
+        let socket = match self {
+            System(socket) => return socket.look(interest),
+            Simulated(socket) => socket,
+        };
+        let (read, write) = (interest.is_readable(), interest.is_writable());
+        Ok(crate::net::Ready::found(netpoll::source::Look {
+            readable: read && socket.is_ready(Direction::Read),
+            writable: write && socket.is_ready(Direction::Write),
+            read_closed: read && socket.has_ended(Direction::Read),
+            write_closed: write && socket.has_ended(Direction::Write),
+            error: false,
+        }))
+    }
+
     fn reports_room(&self) -> bool {
         matches!(self, Simulated(_))
     }
@@ -273,6 +288,14 @@ impl TcpStream {
         fn nodelay(&self) -> io::Result<bool>;
         fn set_ttl(&self, ttl: u32) -> io::Result<()>;
         fn ttl(&self) -> io::Result<u32>;
+    }
+}
+
+/// Returns the sender of the next datagram, which stays. Never waits.
+pub(crate) fn peek_sender(socket: &UdpSocket) -> io::Result<SocketAddr> {
+    match socket {
+        System(socket) => sys::peek_sender(socket),
+        Simulated(socket) => socket.peek_from(&mut []).map(|(_, sender)| sender),
     }
 }
 

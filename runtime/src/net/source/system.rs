@@ -45,6 +45,11 @@ pub(crate) fn begin_unix(_addr: &std::os::unix::net::SocketAddr) -> Option<io::R
     None
 }
 
+/// Returns the sender of the next datagram, which stays. Never waits.
+pub(crate) fn peek_sender(socket: &UdpSocket) -> io::Result<SocketAddr> {
+    crate::net::sys::peek_sender(socket)
+}
+
 pub(crate) fn set_linger(stream: &TcpStream, linger: Option<Duration>) -> io::Result<()> {
     SockRef::from(stream).set_linger(linger)
 }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use netpoll::Direction;
 
 use super::UdpSocket;
+use crate::net::source as net;
 
 impl UdpSocket {
     /// Sends a datagram to the connected address without waiting. Returns the number of bytes.
@@ -93,5 +94,20 @@ impl UdpSocket {
     /// ```
     pub fn try_peek_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.0.attempt_once(Direction::Read, |socket| socket.peek_from(buf))
+    }
+
+    /// Looks for a datagram without waiting, leaves it, and returns its sender's address.
+    ///
+    /// # Errors
+    ///
+    /// Returns `WouldBlock` if there is no datagram, and else the system's error.
+    ///
+    /// ```
+    /// # let socket = runtime::net::UdpSocket::bind("127.0.0.1:0")?;
+    /// assert_eq!(socket.try_peek_sender().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn try_peek_sender(&self) -> io::Result<SocketAddr> {
+        self.0.attempt_once(Direction::Read, net::peek_sender)
     }
 }

@@ -187,6 +187,27 @@ impl UnixStream {
         self.0.ask(net::UnixStream::peer_addr)
     }
 
+    /// Returns which process is at the other end, and its user. Linux only.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error, and `Unsupported` in a simulation.
+    ///
+    /// ```
+    /// use std::os::unix::fs::MetadataExt;
+    /// let (one, _other) = runtime::net::unix::UnixStream::pair()?;
+    /// let mine = std::fs::metadata("/proc/self")?.uid();
+    /// assert!(one.peer_cred()?.uid() == mine, "only processes of the same user may connect");
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[cfg(target_os = "linux")]
+    pub fn peer_cred(&self) -> io::Result<super::UCred> {
+        self.0.ask(|stream| {
+            crate::net::source::Sourced::check_descriptor(stream)?;
+            super::UCred::of_peer(stream)
+        })
+    }
+
     /// Ends reading, writing or both, for all clones. Wakes threads that wait in that direction, at both
     /// ends.
     ///
