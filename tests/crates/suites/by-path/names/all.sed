@@ -1,6 +1,6 @@
 # What awaits has another name here, because the plain name parks.
 s/\.\(acquire\|acquire_many\|acquire_owned\|acquire_many_owned\|changed\|closed\|notified\|recv\|get_or_init\|get_or_try_init\|join_next\|tick\|wait_for\)(/.\1_async(/g
-s/\.\(accept\|peek_from\|readable\|recv_from\|send_to\|writable\|wait\|wait_with_output\)(/.\1_async(/g
+s/\.\(accept\|peek_from\|peek_sender\|readable\|ready\|recv_from\|send_to\|writable\|wait\|wait_with_output\)(/.\1_async(/g
 s/\b\(TcpListener\|TcpStream\|UdpSocket\|UnixStream\)::\(bind\|connect\)(/\1::\2_async(/g
 s/\bstd::net::\(TcpListener\|TcpStream\|UdpSocket\)::\(bind\|connect\)_async(/std::net::\1::\2(/g
 # What parks has the plain name.
