@@ -11,6 +11,7 @@
 //! | [`Semaphore`], [`Notify`] | tokio: the method that parks has tokio's name, the method that is awaited ends in `_async` |
 //! | [`oneshot`], [`watch`], [`broadcast`], [`OnceCell`] | tokio, with the same suffix; [`oneshot::Receiver`] is a future |
 //! | [`LockAsync`], [`RwLockAsync`] | mutexes and reader-writer locks that are awaited: `lock_async`, `read_async`, `write_async` |
+//! | [`LockArcAsync`], [`RwLockArcAsync`] | the same with guards that keep an `Arc`: `lock_arc_async`, `read_arc_async`, `write_arc_async` |
 //! | [`WaitGroup`] | `crossbeam-utils` |
 //!
 //! # Cancellation and time-outs
@@ -24,6 +25,7 @@ pub mod broadcast;
 mod condvar;
 mod fair_mutex;
 mod lazy_lock;
+mod lock_arc_async;
 mod lock_async;
 pub mod mpsc;
 mod mutex;
@@ -45,6 +47,10 @@ pub use barrier::{Barrier, BarrierWaitResult};
 pub use condvar::{Condvar, RawCondvar, WaitTimeoutResult};
 pub use fair_mutex::{FairMutex, FairMutexGuard, MappedFairMutexGuard, RawFairMutex};
 pub use lazy_lock::LazyLock;
+pub use lock_arc_async::{
+    LockArcAsync, LockArcFuture, OwnedMutexGuard, ReadArcFuture, RwLockArcAsync, UpgradableReadArcFuture,
+    WriteArcFuture,
+};
 pub use lock_async::{
     LockAsync, LockFuture, RawLockAsync, ReadFuture, RwLockAsync, UpgradableReadFuture, WriteFuture,
 };

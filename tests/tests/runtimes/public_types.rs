@@ -210,6 +210,11 @@ fn in_sync() {
         ReadFuture<'static, false, u8>: "SY";
         WriteFuture<'static, false, u8>: "SY";
         UpgradableReadFuture<'static, false, u8>: "SY";
+        LockArcFuture<RawMutex, u8>: "SY";
+        OwnedMutexGuard<RawMutex, u8>: "SY";
+        ReadArcFuture<false, u8>: "SY";
+        WriteArcFuture<false, u8>: "SY";
+        UpgradableReadArcFuture<false, u8>: "SY";
         Condvar: "SYUR";
         Once: "SYUR";
         OnceState: "SYUR";

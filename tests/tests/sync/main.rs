@@ -3,6 +3,7 @@
 mod barrier;
 mod broadcast;
 mod condvar;
+mod lock_arc_async;
 mod lock_async;
 mod mpsc;
 mod mutex;
