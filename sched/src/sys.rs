@@ -21,10 +21,6 @@ pub(crate) const LEFT_BY_THREADS: usize = 1 << 20;
 #[cfg(unix)]
 pub(crate) const LEFT_BY_STACKS: usize = 4 * LEFT_BY_THREADS;
 
-/// How many mappings must be left when an OS thread starts: std ends the process if a thread cannot get its
-/// signal stack.
-pub(crate) const MAPPINGS_LEFT: usize = 8;
-
 // Memory of stacks.
 
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]

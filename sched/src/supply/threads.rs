@@ -237,7 +237,7 @@ fn start_thread(name: String, sched: Arc<Sched>, m: Arc<M>) -> io::Result<thread
         let text = "there is hardly any memory left for its stack (RLIMIT_AS, RLIMIT_DATA)";
         return Err(io::Error::new(io::ErrorKind::OutOfMemory, text));
     }
-    if !sys::has_mappings(sys::MAPPINGS_LEFT) {
+    if !sys::has_mappings() {
         let text = "there are hardly any mappings left for its stack (vm.max_map_count)";
         return Err(io::Error::new(io::ErrorKind::OutOfMemory, text));
     }

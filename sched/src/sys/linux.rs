@@ -5,7 +5,8 @@
 
 use std::ffi::{c_int, c_void};
 use std::io::Read;
-use std::ptr::with_exposed_provenance_mut;
+use std::ptr::{null_mut, with_exposed_provenance_mut};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{fs, io};
 
 // Memory of stacks ---------------------------------------------------------------------------------------
@@ -65,16 +66,64 @@ fn addressable() -> usize {
     if near_the_top == 0 { 3 * GIB } else { (near_the_top | (GIB - 1)) & !(super::page_size() - 1) }
 }
 
-/// Returns `true` if the kernel lets this process have about `number` more mappings. The function makes them
-/// and removes them again: counting the existing ones takes milliseconds if there are many.
-pub(crate) fn has_mappings(number: usize) -> bool {
+/// How many mappings must be left when an OS thread starts: std ends the process if a thread cannot get its
+/// signal stack.
+const MAPPINGS_LEFT: usize = 8;
+
+/// The pages of a trial while no thread tries; 0 before the first trial and during one.
+static TRIAL: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns `true` if the kernel lets this process have `MAPPINGS_LEFT` more mappings. The function makes
+/// them and removes them again: counting the existing ones takes milliseconds if there are many.
+///
+/// It splits a mapping that stays for the next trial. A process at its limit gets no mapping by a split, but
+/// one too many by `mmap`. Until that one goes, the kernel refuses `malloc` its next page.
+pub(crate) fn has_mappings() -> bool {
+    // Acquire: the partner is the swap below, after which the last trial no longer uses the pages. A child
+    // of `fork` may find 0 and maps pages of its own, so no lock is left held there.
+    let kept = TRIAL.swap(0, Ordering::Acquire);
+    let start = if kept == 0 { map_trial() } else { Some(kept) };
+    let Some(start) = start else { return false };
+    let all = split_trial(start);
+    if !all && kept == 0 {
+        // Perhaps the new mapping is itself one too many.
+        // SAFETY: this is the whole mapping of `map_trial`, and no page of it is used.
+        unsafe { super::unmap(start, trial_bytes()) };
+        return false;
+    }
+    // Release: the partner is the swap above.
+    let other = TRIAL.swap(start, Ordering::Release);
+    if other != 0 {
+        // SAFETY: this is the whole mapping of another trial, which has ended.
+        unsafe { super::unmap(other, trial_bytes()) };
+    }
+    all
+}
+
+fn trial_bytes() -> usize {
+    (MAPPINGS_LEFT + 1) * super::page_size()
+}
+
+/// Maps the pages of a trial. No limit of memory counts them, for they are not writable.
+fn map_trial() -> Option<usize> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | MAP_FLAGS;
+    // SAFETY: the kernel chooses a free address, so the mapping replaces nothing.
+    let start = unsafe { libc::mmap(null_mut(), trial_bytes(), libc::PROT_NONE, flags, -1, 0) };
+    (start != libc::MAP_FAILED).then(|| start.expose_provenance())
+}
+
+/// Splits the pages of a trial into `MAPPINGS_LEFT` more mappings, and joins them again. Returns `false` if
+/// the kernel refuses one.
+fn split_trial(start: usize) -> bool {
     let page = super::page_size();
-    let Ok(start) = super::map(number * page) else { return false };
-    // Every second page gets another protection than its neighbours, so each page becomes a mapping.
-    // SAFETY: these pages belong to the mapping made above, which holds no data.
-    let all = (1..number).step_by(2).all(|i| unsafe { super::forbid(start + i * page, page) }.is_ok());
-    // SAFETY: this is the whole mapping made above, and no page of it is used.
-    unsafe { super::unmap(start, number * page) };
+    let protect = |at: usize, bytes: usize, protection: c_int| {
+        // SAFETY: these pages belong to the trial alone, and nothing reads or writes them.
+        unsafe { libc::mprotect(with_exposed_provenance_mut(at), bytes, protection) == 0 }
+    };
+    // Every second page gets another protection than both its neighbours, so it adds two mappings.
+    let all = (1..MAPPINGS_LEFT).step_by(2).all(|i| protect(start + i * page, page, libc::PROT_READ));
+    let joined = protect(start, trial_bytes(), libc::PROT_NONE);
+    debug_assert!(joined, "the pages of a trial stay split: {}", io::Error::last_os_error());
     all
 }
 

@@ -6,6 +6,6 @@ pub(crate) fn room() -> usize {
 }
 
 /// Returns `true`: Windows does not limit the number of mappings.
-pub(crate) fn has_mappings(_number: usize) -> bool {
+pub(crate) fn has_mappings() -> bool {
     true
 }

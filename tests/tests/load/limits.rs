@@ -662,6 +662,80 @@ fn no_os_thread_starts_on_a_kept_stack_without_mappings() {
     });
 }
 
+/// A page that is mapped again in its own place. The kernel refuses that to a process with one mapping too
+/// many, and it needs no further mapping.
+struct MappedAgain(usize);
+
+impl MappedAgain {
+    const PROTECTION: i32 = libc::PROT_READ;
+    const FLAGS: i32 = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+
+    fn new() -> MappedAgain {
+        // SAFETY: the kernel chooses the address, so no existing mapping is replaced.
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), 4096, Self::PROTECTION, Self::FLAGS, -1, 0) };
+        assert_ne!(at, libc::MAP_FAILED);
+        MappedAgain(at.expose_provenance())
+    }
+
+    fn map(&self) -> bool {
+        let (at, flags) = (std::ptr::with_exposed_provenance_mut(self.0), Self::FLAGS | libc::MAP_FIXED);
+        // SAFETY: only the page of `new` is replaced, which no other code uses.
+        unsafe { libc::mmap(at, 4096, Self::PROTECTION, flags, -1, 0) != libc::MAP_FAILED }
+    }
+}
+
+impl Drop for MappedAgain {
+    fn drop(&mut self) {
+        // SAFETY: this is the page of `new`, which no other code uses.
+        unsafe { libc::munmap(std::ptr::with_exposed_provenance_mut(self.0), 4096) };
+    }
+}
+
+/// The runtime asks whether there are mappings for an OS thread. At the limit that question takes none, not
+/// even for a moment: `malloc` could get no page in another thread.
+#[test]
+#[cfg_attr(asan, ignore = "AddressSanitizer itself dies without a mapping")]
+#[cfg_attr(
+    target_env = "musl",
+    ignore = "musl's malloc takes mappings for small blocks, so the process ends"
+)]
+#[cfg_attr(portable, ignore = "the system does not say that no mapping is left, so std ends the process")]
+fn the_question_for_mappings_takes_none_at_the_limit() {
+    if tests::has_own_locals() {
+        // Each block of thread-locals takes memory of malloc, which may need a mapping.
+        return;
+    }
+    child::passes("the_question_for_mappings_takes_none_at_the_limit", "", || {
+        with(2, |runtime| {
+            runtime.block_on(|| {
+                have_threads(8);
+                have_stacks(BLOCKED);
+                let (begun, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+                let fillers = Fillers::new(most_mappings());
+                let looker = std::thread::spawn({
+                    let (begun, done) = (begun.clone(), done.clone());
+                    let page = MappedAgain::new();
+                    move || {
+                        let mut refused = 0;
+                        begun.store(true, SeqCst);
+                        while !done.load(SeqCst) {
+                            refused += u32::from(!page.map());
+                        }
+                        refused
+                    }
+                });
+                wait_until("the thread looks", || begun.load(SeqCst));
+                fillers.part();
+                (0..100)
+                    .for_each(|_| blocked_together(BLOCKED, || std::thread::sleep(Duration::from_millis(1))));
+                done.store(true, SeqCst);
+                assert_eq!(looker.join().unwrap(), 0, "refused for one mapping too many");
+                drop(fillers);
+            });
+        });
+    });
+}
+
 /// Changes to a user without processes, because the limit does not apply to root.
 fn become_nobody() {
     // SAFETY: these calls take only numbers.
