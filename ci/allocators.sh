@@ -14,6 +14,6 @@ for name in jemalloc.so.2 mimalloc.so.2 tcmalloc_minimal.so.4; do
     [ -e "$library" ] || { echo "ci/allocators.sh: $library is missing; ci/setup.sh installs it" >&2; exit 1; }
     echo "+ soak, malloc of $library"
     # The program must have the library, or glibc's own `malloc` would be run once more.
-    LD_PRELOAD=$library LD_TRACE_LOADED_OBJECTS=1 "$soak" | grep -q "$library"
+    LD_PRELOAD=$library LD_TRACE_LOADED_OBJECTS=1 "$soak" | grep "$library"
     LD_PRELOAD=$library "$soak" --secs "$seconds" "$@"
 done
