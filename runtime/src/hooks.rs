@@ -90,8 +90,27 @@ macro_rules! interpose {
 macro_rules! sim {
     () => {
         $crate::__simulated! {
-            nanosleep = $crate::hooks::functions::simulated::nanosleep;
-            clock_nanosleep = $crate::hooks::functions::simulated::clock_nanosleep;
+            execv = $crate::hooks::functions::simulated::process::execv;
+            execve = $crate::hooks::functions::simulated::process::execve;
+            execveat = $crate::hooks::functions::simulated::process::execveat;
+            execvp = $crate::hooks::functions::simulated::process::execvp;
+            execvpe = $crate::hooks::functions::simulated::process::execvpe;
+            fexecve = $crate::hooks::functions::simulated::process::fexecve;
+            popen = $crate::hooks::functions::simulated::process::popen;
+            posix_spawn = $crate::hooks::functions::simulated::process::posix_spawn;
+            posix_spawnp = $crate::hooks::functions::simulated::process::posix_spawnp;
+            raise = $crate::hooks::functions::simulated::process::raise;
+            system = $crate::hooks::functions::simulated::process::system;
+            clock_nanosleep = $crate::hooks::functions::simulated::waits::clock_nanosleep;
+            epoll_wait = $crate::hooks::functions::simulated::waits::epoll_wait;
+            getaddrinfo = $crate::hooks::functions::simulated::waits::getaddrinfo;
+            gethostbyname = $crate::hooks::functions::simulated::waits::gethostbyname;
+            nanosleep = $crate::hooks::functions::simulated::waits::nanosleep;
+            poll = $crate::hooks::functions::simulated::waits::poll;
+            sleep = $crate::hooks::functions::simulated::waits::sleep;
+            socket = $crate::hooks::functions::simulated::waits::socket;
+            thrd_sleep = $crate::hooks::functions::simulated::waits::thrd_sleep;
+            usleep = $crate::hooks::functions::simulated::waits::usleep;
             pthread_create = $crate::hooks::functions::simulated::pthread_create;
             syscall = $crate::hooks::functions::numbered::simulated;
         }
@@ -156,7 +175,8 @@ pub mod functions {
     pub mod simulated {
         pub use sim::clock::{clock_gettime, getrandom, pthread_create};
         pub use sim::disk::metadata::statx;
-        pub use sim::escapes::{clock_nanosleep, getentropy, gettimeofday, nanosleep, open, open64, time};
+        pub use sim::escapes::{files, process, waits};
+        pub use sim::escapes::{getentropy, gettimeofday, open, open64, time};
     }
     #[cfg(all(feature = "interpose", feature = "sim"))]
     pub mod both;
@@ -231,6 +251,68 @@ macro_rules! __simulated {
             open64 = $crate::hooks::functions::simulated::open64;
             statx = $crate::hooks::functions::simulated::statx;
             time = $crate::hooks::functions::simulated::time;
+            access = $crate::hooks::functions::simulated::files::access;
+            chdir = $crate::hooks::functions::simulated::files::chdir;
+            chmod = $crate::hooks::functions::simulated::files::chmod;
+            chown = $crate::hooks::functions::simulated::files::chown;
+            creat = $crate::hooks::functions::simulated::files::creat;
+            creat64 = $crate::hooks::functions::simulated::files::creat64;
+            faccessat = $crate::hooks::functions::simulated::files::faccessat;
+            fchmodat = $crate::hooks::functions::simulated::files::fchmodat;
+            fchownat = $crate::hooks::functions::simulated::files::fchownat;
+            fopen = $crate::hooks::functions::simulated::files::fopen;
+            fopen64 = $crate::hooks::functions::simulated::files::fopen64;
+            fstatat = $crate::hooks::functions::simulated::files::fstatat;
+            fstatat64 = $crate::hooks::functions::simulated::files::fstatat64;
+            lchown = $crate::hooks::functions::simulated::files::lchown;
+            link = $crate::hooks::functions::simulated::files::link;
+            linkat = $crate::hooks::functions::simulated::files::linkat;
+            lstat = $crate::hooks::functions::simulated::files::lstat;
+            lstat64 = $crate::hooks::functions::simulated::files::lstat64;
+            mkdir = $crate::hooks::functions::simulated::files::mkdir;
+            mkdirat = $crate::hooks::functions::simulated::files::mkdirat;
+            mkdtemp = $crate::hooks::functions::simulated::files::mkdtemp;
+            mkfifo = $crate::hooks::functions::simulated::files::mkfifo;
+            mkostemp = $crate::hooks::functions::simulated::files::mkostemp;
+            mkostemp64 = $crate::hooks::functions::simulated::files::mkostemp64;
+            mkstemp = $crate::hooks::functions::simulated::files::mkstemp;
+            mkstemp64 = $crate::hooks::functions::simulated::files::mkstemp64;
+            openat = $crate::hooks::functions::simulated::files::openat;
+            openat64 = $crate::hooks::functions::simulated::files::openat64;
+            opendir = $crate::hooks::functions::simulated::files::opendir;
+            readlink = $crate::hooks::functions::simulated::files::readlink;
+            readlinkat = $crate::hooks::functions::simulated::files::readlinkat;
+            realpath = $crate::hooks::functions::simulated::files::realpath;
+            remove = $crate::hooks::functions::simulated::files::remove;
+            rename = $crate::hooks::functions::simulated::files::rename;
+            renameat = $crate::hooks::functions::simulated::files::renameat;
+            renameat2 = $crate::hooks::functions::simulated::files::renameat2;
+            rmdir = $crate::hooks::functions::simulated::files::rmdir;
+            stat = $crate::hooks::functions::simulated::files::stat;
+            stat64 = $crate::hooks::functions::simulated::files::stat64;
+            statfs = $crate::hooks::functions::simulated::files::statfs;
+            statfs64 = $crate::hooks::functions::simulated::files::statfs64;
+            statvfs = $crate::hooks::functions::simulated::files::statvfs;
+            statvfs64 = $crate::hooks::functions::simulated::files::statvfs64;
+            symlink = $crate::hooks::functions::simulated::files::symlink;
+            symlinkat = $crate::hooks::functions::simulated::files::symlinkat;
+            truncate = $crate::hooks::functions::simulated::files::truncate;
+            truncate64 = $crate::hooks::functions::simulated::files::truncate64;
+            unlink = $crate::hooks::functions::simulated::files::unlink;
+            unlinkat = $crate::hooks::functions::simulated::files::unlinkat;
+            utimensat = $crate::hooks::functions::simulated::files::utimensat;
+            utimes = $crate::hooks::functions::simulated::files::utimes;
+            alarm = $crate::hooks::functions::simulated::process::alarm;
+            clearenv = $crate::hooks::functions::simulated::process::clearenv;
+            fork = $crate::hooks::functions::simulated::process::fork;
+            kill = $crate::hooks::functions::simulated::process::kill;
+            killpg = $crate::hooks::functions::simulated::process::killpg;
+            putenv = $crate::hooks::functions::simulated::process::putenv;
+            setenv = $crate::hooks::functions::simulated::process::setenv;
+            setitimer = $crate::hooks::functions::simulated::process::setitimer;
+            sigqueue = $crate::hooks::functions::simulated::process::sigqueue;
+            timer_create = $crate::hooks::functions::simulated::process::timer_create;
+            unsetenv = $crate::hooks::functions::simulated::process::unsetenv;
             $($more)*
         }
     };

@@ -59,17 +59,38 @@
 //!
 //! # What is not simulated
 //!
-//! `std::fs`, child processes and signals of the system are real: a green thread that waits for a real socket
-//! ends the simulation with a failure. Memory orders weaker than sequential consistency are not explored:
-//! loom does that for small pieces of code. Code that spins without a call of this crate is not interrupted.
+//! What would get out of the simulation is refused: it does nothing, returns an error, and fails the run by
+//! its name, with the stack. [`real`](real()) makes the calls of a closure all the same, such as those that
+//! read a file of the test.
 //!
-//! What would get out of the simulation fails the run, with its stack: a thread of the system, a sleep of
-//! the OS thread (`std::thread::sleep`), a device with random bytes. The locks of std and of parking_lot
-//! work as long as they are not held across a call that parks. If a green thread has waited for one for 15
-//! s of real time, the process ends with a message, because the green thread cannot unwind. (In a program
-//! with [`runtime::interpose!(sim)`](macro@crate::interpose) these threads, sleeps and locks, and sockets of
-//! std, are simulated: the page ends with how.) Clocks that are read without libc, such as the counter of the
-//! processor, are real. So is the time of the processor.
+//! | what | in a simulation |
+//! | --- | --- |
+//! | `std::fs`: files and directories by their paths, the current directory | refused. [`runtime::fs`](crate::fs) is simulated |
+//! | files in `/proc` and `/sys`, the program and its libraries, `/dev/null` | real: they tell of the process and the machine |
+//! | `/dev/urandom` and `/dev/random` | refused. `getrandom` and `getentropy` are simulated |
+//! | child processes: those of `std::process` and [`runtime::process`](crate::process), `fork`, `system` | refused |
+//! | to send a signal: `kill`, `raise`, alarms and timers of the system | refused |
+//! | to [ask for signals](crate::signal) | real, and none comes but from outside |
+//! | to change the environment: `std::env::set_var` | refused |
+//! | to read the environment, the process id, the current directory | real |
+//! | threads of the system: `std::thread::spawn` | refused. With [`interpose!(sim)`](macro@crate::interpose) simulated |
+//! | sleeps of the OS thread: `std::thread::sleep`, `usleep` | the same |
+//! | sockets and names of `std::net` | the same. [`runtime::net`](crate::net) is simulated |
+//! | `poll` and `epoll_wait`, with time to wait | the same, but of descriptors of the system |
+//! | a green thread that waits for a descriptor of the system | fails the run |
+//! | pipes and pairs of sockets of std, standard input and output | real: a read of std blocks the simulation |
+//! | clocks that are read without libc, such as the counter of the processor, and the time of the processor | real |
+//! | `exit` | ends the process |
+//!
+//! A system call that is made without libc, or by libc itself (such as for the time zone), is real.
+//!
+//! The locks of std and of parking_lot work as long as they are not held across a call that parks. If a green
+//! thread has waited for one for 15 s of real time, the process ends with a message, because the green thread
+//! cannot unwind. (With [`interpose!(sim)`](macro@crate::interpose) these locks are simulated, too: the page
+//! ends with how.)
+//!
+//! Memory orders weaker than sequential consistency are not explored: loom does that for small pieces of
+//! code. Code that spins without a call of this crate is not interrupted.
 //!
 //! A channel with room that was made outside of the simulation is a point of choice only where a try fails or
 //! a call waits. A loop of calls on it that always succeed hangs the simulation: no other green thread runs,
@@ -101,7 +122,7 @@ use crate::spawn::start;
 #[doc(inline)]
 pub use ::sim::{
     Failure, Faults, Node, ParseScheduleError, Report, Schedule, Strategy, atomic, fault, fs, is_simulated,
-    net, node, point, random,
+    net, node, point, random, real,
 };
 
 /// Runs `main` in a simulation with the given seed, and returns its value.

@@ -127,8 +127,7 @@ pub unsafe extern "C" fn pthread_create(
     start: Start,
     argument: *mut c_void,
 ) -> c_int {
-    if simulation::is_user_code() {
-        simulation::with(|by| by.escape("a thread of the system"));
+    if simulation::refuses(|| "a thread of the system".into()) {
         return libc::EAGAIN;
     }
     // SAFETY: libc's function of this name has this type; the caller's arguments are passed on.

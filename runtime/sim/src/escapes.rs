@@ -1,11 +1,18 @@
 //! `escapes`: functions of libc by which a program would get out of a simulation, in the place of libc's as
-//! those of `clock.rs` are. Each either answers from the simulation, or names itself
-//! in the failure of the run.
+//! those of `clock.rs` are. Each either answers from the simulation, or is refused: it names itself in the
+//! failure of the run, and does nothing.
 //!
-//! A program with `runtime::interpose!(sim)` has other functions for sleeps and for futexes: green threads
-//! park in these.
+//! - `forms.rs` defines functions by their names.
+//! - `files.rs` has those with paths of files.
+//! - `process.rs` has those of child processes, signals and the environment.
+//! - `waits.rs` has those that wait, and that make sockets.
 
 #![allow(unsafe_code)]
+
+pub mod files;
+mod forms;
+pub mod process;
+pub mod waits;
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem;
@@ -13,14 +20,13 @@ use std::mem;
 use sched::{Real, simulation};
 
 use super::clock::{self, NS_PER_S};
+pub(crate) use forms::no_permission;
 
 static OPEN: Real = Real::new(c"open");
 static OPEN64: Real = Real::new(c"open64");
 static GETTIMEOFDAY: Real = Real::new(c"gettimeofday");
 static TIME: Real = Real::new(c"time");
 static GETENTROPY: Real = Real::new(c"getentropy");
-static CLOCK_NANOSLEEP: Real = Real::new(c"clock_nanosleep");
-static NANOSLEEP: Real = Real::new(c"nanosleep");
 
 type Open = unsafe extern "C" fn(*const c_char, c_int, libc::mode_t) -> c_int;
 type GetTimeOfDay = unsafe extern "C" fn(*mut libc::timeval, *mut c_void) -> c_int;
@@ -30,15 +36,24 @@ type GetEntropy = unsafe extern "C" fn(*mut c_void, usize) -> c_int;
 /// The devices that have random bytes of the system.
 const RANDOM: [&CStr; 2] = [c"/dev/urandom", c"/dev/random"];
 
-/// Names a random device that the code of a simulation opens.
+/// Returns `true` if the code of a simulation must not open the file.
 ///
 /// # Safety
-/// `path` is a C string.
-unsafe fn check_path(path: *const c_char) {
-    // SAFETY: by the contract of this function.
-    if simulation::is_user_code() && RANDOM.contains(&unsafe { CStr::from_ptr(path) }) {
-        simulation::with(|by| by.escape("a device with random bytes of the system"));
+/// `path` is a C string, or null.
+pub(crate) unsafe fn refuses(function: &str, path: *const c_char) -> bool {
+    if !simulation::is_user_code() {
+        return false;
     }
+    if path.is_null() {
+        return false;
+    }
+    // SAFETY: by the contract of this function.
+    let what = match unsafe { CStr::from_ptr(path) } {
+        path if RANDOM.contains(&path) => Some("a device with random bytes of the system".into()),
+        // SAFETY: as above.
+        path => unsafe { files::file(function, path.as_ptr() as usize) },
+    };
+    what.is_some_and(|what| simulation::refuses(|| what))
 }
 
 // libc's functions take a variable number of arguments. With the conventions of both processors the third is
@@ -49,11 +64,12 @@ unsafe fn check_path(path: *const c_char) {
 /// # Safety
 /// As of libc's function.
 pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int {
-    // SAFETY: libc's function of this name takes these arguments, which are the caller's.
-    unsafe {
-        check_path(path);
-        mem::transmute::<*mut c_void, Open>(OPEN.get())(path, flags, mode)
+    // SAFETY: the caller's path.
+    if unsafe { refuses("open", path) } {
+        return no_permission() as c_int;
     }
+    // SAFETY: libc's function of this name takes these arguments, which are the caller's.
+    unsafe { mem::transmute::<*mut c_void, Open>(OPEN.get())(path, flags, mode) }
 }
 
 /// See `open64(3)`.
@@ -61,11 +77,12 @@ pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: libc::mod
 /// # Safety
 /// As of libc's function.
 pub unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int {
-    // SAFETY: libc's function of this name takes these arguments, which are the caller's.
-    unsafe {
-        check_path(path);
-        mem::transmute::<*mut c_void, Open>(OPEN64.get())(path, flags, mode)
+    // SAFETY: the caller's path.
+    if unsafe { refuses("open64", path) } {
+        return no_permission() as c_int;
     }
+    // SAFETY: libc's function of this name takes these arguments, which are the caller's.
+    unsafe { mem::transmute::<*mut c_void, Open>(OPEN64.get())(path, flags, mode) }
 }
 
 /// See `gettimeofday(2)`.
@@ -117,46 +134,4 @@ pub unsafe extern "C" fn getentropy(bytes: *mut c_void, len: usize) -> c_int {
     // SAFETY: by the contract of this function.
     unsafe { clock::getrandom(bytes, len, 0) };
     0
-}
-
-type Nanosleep = unsafe extern "C" fn(*const libc::timespec, *mut libc::timespec) -> c_int;
-type ClockNanosleep =
-    unsafe extern "C" fn(libc::clockid_t, c_int, *const libc::timespec, *mut libc::timespec) -> c_int;
-
-/// Returns `true` if the code of a simulation sleeps, which then fails. Such a sleep ends at once.
-fn escapes() -> bool {
-    let escapes = simulation::is_user_code();
-    if escapes {
-        simulation::with(|by| by.escape("a sleep of the OS thread, such as that of std::thread::sleep"));
-    }
-    escapes
-}
-
-/// See `nanosleep(2)`.
-///
-/// # Safety
-/// As of libc's function.
-pub unsafe extern "C" fn nanosleep(time: *const libc::timespec, left: *mut libc::timespec) -> c_int {
-    if escapes() {
-        return 0;
-    }
-    // SAFETY: libc's function of this name has this type; the caller's arguments are passed on.
-    unsafe { mem::transmute::<*mut c_void, Nanosleep>(NANOSLEEP.get())(time, left) }
-}
-
-/// See `clock_nanosleep(2)`.
-///
-/// # Safety
-/// As of libc's function.
-pub unsafe extern "C" fn clock_nanosleep(
-    clock: libc::clockid_t,
-    flags: c_int,
-    time: *const libc::timespec,
-    left: *mut libc::timespec,
-) -> c_int {
-    if escapes() {
-        return 0;
-    }
-    // SAFETY: libc's function of this name has this type; the caller's arguments are passed on.
-    unsafe { mem::transmute::<*mut c_void, ClockNanosleep>(CLOCK_NANOSLEEP.get())(clock, flags, time, left) }
 }

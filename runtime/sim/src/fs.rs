@@ -71,7 +71,8 @@
 //! - Permissions and times are sure at once.
 //! - A file has at most 1 GiB.
 //! - There are no descriptors: `as_fd`, `as_raw_fd` and `From` conversions to types of std panic.
-//! - `std::fs` stays real, and so does a file of std that is made one of `runtime::fs`.
+//! - `std::fs` reaches no simulated disk, and fails the run. [`sim::real`](super::real()) reads files of the
+//!   system. A file of std that is made one of `runtime::fs` stays real.
 
 pub use super::disk_quality::Quality;
 

@@ -56,6 +56,7 @@ mod node;
 mod parts;
 mod quality;
 mod random;
+mod real;
 mod report;
 mod run;
 mod schedule;
@@ -69,6 +70,7 @@ use schedule::Fault;
 
 pub use faults::Faults;
 pub use node::{Node, node};
+pub use real::real;
 pub use report::{Failure, Report};
 #[doc(hidden)]
 pub use run::PATIENCE;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sched::simulation;
 
 /// The parts of one simulation.
-pub(super) struct Parts(pub(super) [Arc<dyn Any + Send + Sync>; 2]);
+pub(super) struct Parts(pub(super) [Arc<dyn Any + Send + Sync>; 3]);
 
 /// Returns the part of type `T` of the simulation around the caller; `None` outside of a simulation.
 pub(super) fn here<T: Any + Send + Sync>() -> Option<Arc<T>> {

@@ -19,6 +19,7 @@ use super::host::Host;
 use super::network::{Network, Setup};
 use super::parts::Parts;
 use super::random::Random;
+use super::real::Reals;
 use super::schedule::{Fault, Schedule};
 use super::strategy::{Chooser, Options};
 
@@ -27,7 +28,9 @@ pub(super) struct World {
     phase: AtomicU8,
     /// The network, which keeps the clock.
     network: Arc<Network>,
-    /// The network and the disks, as they are found from the code of the simulation.
+    /// The green threads whose calls of the system are real.
+    reals: Arc<Reals>,
+    /// The network, the disks and `reals`, as they are found from the code of the simulation.
     parts: Parts,
     state: Mutex<WorldState>,
     limits: Limits,
@@ -132,9 +135,11 @@ impl World {
         };
         let network = Network::new(beginning(), seed ^ 0x4E7, setup);
         let disks = Disks::new(network.clone(), limits.faults.usual_disk().clone(), seed ^ 0xD15C);
+        let reals = Arc::<Reals>::default();
         Arc::new(World {
             phase: AtomicU8::new(Phase::Before as u8),
-            parts: Parts([network.clone(), disks]),
+            parts: Parts([network.clone(), disks, reals.clone()]),
+            reals,
             network,
             state: Mutex::new(WorldState {
                 chooser,
@@ -342,13 +347,19 @@ impl Simulation for World {
         }
     }
 
-    fn escape(&self, what: &str) {
-        if self.phase() == Phase::On {
+    fn escape(&self, what: &str) -> bool {
+        if self.reals.is_here() {
+            return false;
+        }
+        if self.phase() == Phase::On && self.state.lock().failed.is_none() {
+            // The stack reads files of the program, before the lock is taken.
+            let _real = self.reals.clone().begin();
             let stack = std::backtrace::Backtrace::force_capture();
             let reason =
-                || format!("the simulation cannot control {what}, which was used here:\n{stack}").into();
-            self.state.lock().failed.get_or_insert_with(reason);
+                format!("the simulation cannot control {what}, which was used here:\n{stack}").into();
+            self.state.lock().failed.get_or_insert(reason);
         }
+        true
     }
 }
 

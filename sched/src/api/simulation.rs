@@ -30,6 +30,13 @@ pub fn is_user_code() -> bool {
         && on_m(|m| !matches!(m.own().loan.get(), Loan::InRuntime) && m.running().is_some()).unwrap_or(false)
 }
 
+/// Returns `true` if the code of a G of a simulation runs here, and must not use `what`: the simulation then
+/// fails with that name.
+#[must_use]
+pub fn refuses(what: impl FnOnce() -> String) -> bool {
+    is_user_code() && with(|by| by.escape(&what())).unwrap_or(false)
+}
+
 /// Makes `call`, which blocks its OS thread, and lets its simulated time pass. *Runs on: a G of a
 /// simulation.*
 pub fn block<T>(call: impl FnOnce() -> T) -> T {
@@ -183,7 +190,9 @@ mod tests {
 
         fn lost_panic(&self, _text: &str) {}
 
-        fn escape(&self, _what: &str) {}
+        fn escape(&self, _what: &str) -> bool {
+            true
+        }
     }
 
     /// Returns `true` if a new G of `sched` is marked, before and after it was pinned.

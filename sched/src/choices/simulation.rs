@@ -56,8 +56,8 @@ pub trait Simulation: Send + Sync + UnwindSafe + RefUnwindSafe + fmt::Debug {
     /// Notes that a G has ended by a panic, and that its result was dropped unseen.
     fn lost_panic(&self, text: &str);
 
-    /// Notes that the code of a G uses what no simulation controls.
-    fn escape(&self, what: &str);
+    /// Notes that the code of a G uses what no simulation controls. Returns `false` if the code may use it.
+    fn escape(&self, what: &str) -> bool;
 }
 
 /// True with the feature `sim`. Without it there is no simulated scheduler, and the compiler leaves out all

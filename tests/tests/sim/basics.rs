@@ -366,8 +366,7 @@ fn a_thread_of_the_system_is_refused() {
 #[test]
 fn a_wait_for_a_real_socket_is_named() {
     let failure = Builder::new().shrink(false).try_explore(1, || {
-        // A socket of std stays real.
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = sim::real(|| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
         drop(runtime::net::TcpListener::from(listener).accept());
     });
     assert!(failure.unwrap_err().message().contains("waits for a socket of the system"));
@@ -445,7 +444,6 @@ fn a_device_with_random_bytes_is_refused() {
         assert!(failure.unwrap_err().message().contains("random bytes of the system"));
         drop(std::fs::File::open(path).unwrap());
     }
-    sim::run(1, || drop(std::fs::File::open("/dev/null").unwrap()));
 }
 
 unsafe extern "C" {

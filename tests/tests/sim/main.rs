@@ -4,6 +4,7 @@ mod attribute;
 mod basics;
 mod bugs;
 mod deadlocks;
+mod escapes;
 mod experiment;
 mod faults;
 mod fs;

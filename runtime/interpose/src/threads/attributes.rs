@@ -7,6 +7,7 @@ use std::ptr;
 
 use libc::{clockid_t, cpu_set_t, pid_t, pthread_t, sched_param};
 use netpoll::raw::fail;
+use sched::simulation;
 
 use super::masks::kernel::send_here;
 use super::record::{self, Kept, Record};
@@ -52,6 +53,9 @@ fn is_kept(record: &Record, signal: c_int) -> bool {
 /// # Safety
 /// As libc's, which has no requirements.
 pub unsafe extern "C" fn raise_signal(signal: c_int) -> c_int {
+    if simulation::refuses(|| "a signal of the system".into()) {
+        return fail(-(libc::EPERM as isize)) as c_int;
+    }
     match masks::own_here() {
         // SAFETY: the thread is the caller.
         Some(own) => match unsafe { kill(own.thread(), signal) } {

@@ -6,8 +6,11 @@
 //! so is `vfork`.
 
 use std::ffi::{c_char, c_int};
+use std::ptr;
 
 use libc::{FILE, pid_t, posix_spawn_file_actions_t, posix_spawnattr_t};
+use netpoll::raw::fail;
+use sched::simulation;
 
 use super::{create, masks, real, record};
 use crate::process;
@@ -36,12 +39,26 @@ real! {
     fexecve: unsafe extern "C" fn(c_int, Strings, Strings) -> c_int;
 }
 
-/// Makes a call by which a program starts.
-fn starts<T>(call: impl FnOnce() -> T) -> T {
+/// Makes a call by which a program starts. Where a simulation refuses that, returns `refused`.
+fn starts<T>(refused: impl FnOnce() -> T, call: impl FnOnce() -> T) -> T {
+    if simulation::refuses(|| "a child process".into()) {
+        return refused();
+    }
     match record::own() {
         Some(own) => masks::as_inherited(own, call),
         None => call(),
     }
+}
+
+/// Sets `errno` to `EPERM`, and returns -1.
+fn no_permission() -> c_int {
+    fail(-(libc::EPERM as isize)) as c_int
+}
+
+/// Sets `errno` to `EPERM`, and returns null.
+fn no_stream() -> *mut FILE {
+    no_permission();
+    ptr::null_mut()
 }
 
 /// libc's `posix_spawn`.
@@ -57,7 +74,7 @@ pub unsafe extern "C" fn spawn(
     variables: Strings,
 ) -> c_int {
     // SAFETY: the caller's arguments.
-    starts(|| unsafe { posix_spawn()(pid, path, actions, attr, args, variables) })
+    starts(|| libc::EPERM, || unsafe { posix_spawn()(pid, path, actions, attr, args, variables) })
 }
 
 /// libc's `posix_spawnp`.
@@ -73,7 +90,7 @@ pub unsafe extern "C" fn spawn_in_path(
     variables: Strings,
 ) -> c_int {
     // SAFETY: the caller's arguments.
-    starts(|| unsafe { posix_spawnp()(pid, file, actions, attr, args, variables) })
+    starts(|| libc::EPERM, || unsafe { posix_spawnp()(pid, file, actions, attr, args, variables) })
 }
 
 /// libc's `system`. Holds the OS thread.
@@ -82,7 +99,7 @@ pub unsafe extern "C" fn spawn_in_path(
 /// As libc's.
 pub unsafe extern "C" fn run_command(command: Path) -> c_int {
     // SAFETY: the caller's argument.
-    let run = || starts(|| unsafe { system()(command) });
+    let run = || starts(no_permission, || unsafe { system()(command) });
     if create::is_green() { process::blocking(run) } else { run() }
 }
 
@@ -92,7 +109,7 @@ pub unsafe extern "C" fn run_command(command: Path) -> c_int {
 /// As libc's.
 pub unsafe extern "C" fn open_command(command: Path, mode: Path) -> *mut FILE {
     // SAFETY: the caller's arguments.
-    starts(|| unsafe { popen()(command, mode) })
+    starts(no_stream, || unsafe { popen()(command, mode) })
 }
 
 /// libc's `execve`.
@@ -101,7 +118,7 @@ pub unsafe extern "C" fn open_command(command: Path, mode: Path) -> *mut FILE {
 /// As libc's.
 pub unsafe extern "C" fn exec_with(path: Path, args: Strings, variables: Strings) -> c_int {
     // SAFETY: the caller's arguments.
-    starts(|| unsafe { execve()(path, args, variables) })
+    starts(no_permission, || unsafe { execve()(path, args, variables) })
 }
 
 /// libc's `execv`.
@@ -110,7 +127,7 @@ pub unsafe extern "C" fn exec_with(path: Path, args: Strings, variables: Strings
 /// As libc's.
 pub unsafe extern "C" fn exec(path: Path, args: Strings) -> c_int {
     // SAFETY: the caller's arguments.
-    starts(|| unsafe { execv()(path, args) })
+    starts(no_permission, || unsafe { execv()(path, args) })
 }
 
 /// libc's `execvp`.
@@ -119,7 +136,7 @@ pub unsafe extern "C" fn exec(path: Path, args: Strings) -> c_int {
 /// As libc's.
 pub unsafe extern "C" fn exec_in_path(file: Path, args: Strings) -> c_int {
     // SAFETY: the caller's arguments.
-    starts(|| unsafe { execvp()(file, args) })
+    starts(no_permission, || unsafe { execvp()(file, args) })
 }
 
 /// libc's `execvpe`.
@@ -128,7 +145,7 @@ pub unsafe extern "C" fn exec_in_path(file: Path, args: Strings) -> c_int {
 /// As libc's.
 pub unsafe extern "C" fn exec_in_path_with(file: Path, args: Strings, variables: Strings) -> c_int {
     // SAFETY: the caller's arguments.
-    starts(|| unsafe { execvpe()(file, args, variables) })
+    starts(no_permission, || unsafe { execvpe()(file, args, variables) })
 }
 
 /// libc's `execveat`.
@@ -143,7 +160,7 @@ pub unsafe extern "C" fn exec_at(
     flags: c_int,
 ) -> c_int {
     // SAFETY: the caller's arguments.
-    starts(|| unsafe { execveat()(folder, path, args, variables, flags) })
+    starts(no_permission, || unsafe { execveat()(folder, path, args, variables, flags) })
 }
 
 /// libc's `fexecve`.
@@ -152,5 +169,5 @@ pub unsafe extern "C" fn exec_at(
 /// As libc's.
 pub unsafe extern "C" fn exec_file(file: c_int, args: Strings, variables: Strings) -> c_int {
     // SAFETY: the caller's arguments.
-    starts(|| unsafe { fexecve()(file, args, variables) })
+    starts(no_permission, || unsafe { fexecve()(file, args, variables) })
 }

@@ -39,8 +39,7 @@ pub unsafe extern "C" fn create(
     argument: *mut c_void,
 ) -> c_int {
     if !is_green() {
-        if simulation::is_user_code() {
-            simulation::with(|by| by.escape("a thread of the system"));
+        if simulation::refuses(|| "a thread of the system".into()) {
             return libc::EAGAIN;
         }
         // SAFETY: the caller's arguments.

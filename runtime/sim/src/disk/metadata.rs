@@ -11,6 +11,7 @@ use std::io;
 
 use super::tree::{Inode, Kind};
 use crate::errors::unsupported;
+use crate::escapes::{self, no_permission};
 
 const NS_PER_S: u64 = 1_000_000_000;
 
@@ -99,6 +100,8 @@ pub unsafe extern "C" fn statx(
             unsafe { to.write(stat.answer()) };
             0
         }
+        // SAFETY: the caller's path.
+        None if unsafe { escapes::refuses("statx", path) } => no_permission() as c_int,
         // SAFETY: the arguments are those of the call; the caller's pointers are passed on.
         None => unsafe { libc::syscall(libc::SYS_statx, dir, path, flags, mask, to) as c_int },
     }
