@@ -173,10 +173,9 @@ pub mod functions {
     }
     #[cfg(feature = "sim")]
     pub mod simulated {
-        pub use sim::clock::{clock_gettime, getrandom, pthread_create};
+        pub use sim::clock::{clock_gettime, getentropy, getrandom, gettimeofday, pthread_create, time};
         pub use sim::disk::metadata::statx;
-        pub use sim::escapes::{files, process, waits};
-        pub use sim::escapes::{getentropy, gettimeofday, open, open64, time};
+        pub use sim::escapes::{files, open, open64, process, waits};
     }
     #[cfg(all(feature = "interpose", feature = "sim"))]
     pub mod both;

@@ -60,27 +60,11 @@
 //! # What is not simulated
 //!
 //! What would get out of the simulation is refused: it does nothing, returns an error, and fails the run by
-//! its name, with the stack. [`real`](real()) makes the calls of a closure all the same, such as those that
-//! read a file of the test.
+//! its name, with the stack. [`real`](real()) makes the calls of a closure all the same, such as a read
+//! of a file of the test.
 //!
-//! | what | in a simulation |
-//! | --- | --- |
-//! | `std::fs`: files and directories by their paths, the current directory | refused. [`runtime::fs`](crate::fs) is simulated |
-//! | files in `/proc` and `/sys`, the program and its libraries, `/dev/null` | real: they tell of the process and the machine |
-//! | `/dev/urandom` and `/dev/random` | refused. `getrandom` and `getentropy` are simulated |
-//! | child processes: those of `std::process` and [`runtime::process`](crate::process), `fork`, `system` | refused |
-//! | to send a signal: `kill`, `raise`, alarms and timers of the system | refused |
-//! | to [ask for signals](crate::signal) | real, and none comes but from outside |
-//! | to change the environment: `std::env::set_var` | refused |
-//! | to read the environment, the process id, the current directory | real |
-//! | threads of the system: `std::thread::spawn` | refused. With [`interpose!(sim)`](macro@crate::interpose) simulated |
-//! | sleeps of the OS thread: `std::thread::sleep`, `usleep` | the same |
-//! | sockets and names of `std::net` | the same. [`runtime::net`](crate::net) is simulated |
-//! | `poll` and `epoll_wait`, with time to wait | the same, but of descriptors of the system |
-//! | a green thread that waits for a descriptor of the system | fails the run |
-//! | pipes and pairs of sockets of std, standard input and output | real: a read of std blocks the simulation |
-//! | clocks that are read without libc, such as the counter of the processor, and the time of the processor | real |
-//! | `exit` | ends the process |
+//!
+#![doc = include_str!("docs/simulation_refuses.md")]
 //!
 //! A system call that is made without libc, or by libc itself (such as for the time zone), is real.
 //!

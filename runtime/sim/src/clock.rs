@@ -1,5 +1,5 @@
-//! `clock`: `clock_gettime`, `getrandom` and `pthread_create`, in the place of libc's in a program with the
-//! line `runtime::sim!()` (`hooks.rs` of `monochrome`). On an M of a simulation they answer from the
+//! `clock`: libc's functions of clocks and random bytes, and `pthread_create`, in a program with the line
+//! `runtime::sim!()` (`hooks.rs` of `monochrome`). On an M of a simulation they answer from the
 //! simulation; elsewhere they call libc's.
 //!
 //! So `std::time::Instant`, `SystemTime`, the keys of `HashMap`s and the crate `getrandom` are simulated, in
@@ -23,9 +23,15 @@ pub(super) const NS_PER_S: u64 = 1_000_000_000;
 static CLOCK_GETTIME: Real = Real::new(c"clock_gettime");
 static GETRANDOM: Real = Real::new(c"getrandom");
 static PTHREAD_CREATE: Real = Real::new(c"pthread_create");
+static GETTIMEOFDAY: Real = Real::new(c"gettimeofday");
+static TIME: Real = Real::new(c"time");
+static GETENTROPY: Real = Real::new(c"getentropy");
 
 type ClockGettime = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> c_int;
 type GetRandom = unsafe extern "C" fn(*mut c_void, usize, u32) -> isize;
+type GetTimeOfDay = unsafe extern "C" fn(*mut libc::timeval, *mut c_void) -> c_int;
+type Time = unsafe extern "C" fn(*mut libc::time_t) -> libc::time_t;
+type GetEntropy = unsafe extern "C" fn(*mut c_void, usize) -> c_int;
 type Start = extern "C" fn(*mut c_void) -> *mut c_void;
 type PthreadCreate =
     unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, Start, *mut c_void) -> c_int;
@@ -136,4 +142,55 @@ pub unsafe extern "C" fn pthread_create(
             thread, attributes, start, argument,
         )
     }
+}
+
+/// See `gettimeofday(2)`.
+///
+/// # Safety
+/// As of libc's function.
+pub unsafe extern "C" fn gettimeofday(time: *mut libc::timeval, zone: *mut c_void) -> c_int {
+    let Some(ns) = date_here() else {
+        // SAFETY: libc's function of this name has this type; the caller's arguments are passed on.
+        return unsafe { mem::transmute::<*mut c_void, GetTimeOfDay>(GETTIMEOFDAY.get())(time, zone) };
+    };
+    let simulated = libc::timeval {
+        tv_sec: (ns / NS_PER_S) as libc::time_t,
+        tv_usec: (ns % NS_PER_S / 1000) as libc::suseconds_t,
+    };
+    if !time.is_null() {
+        // SAFETY: the caller's pointer is valid, by the contract of this function.
+        unsafe { time.write(simulated) };
+    }
+    0
+}
+
+/// See `time(2)`.
+///
+/// # Safety
+/// As of libc's function.
+pub unsafe extern "C" fn time(to: *mut libc::time_t) -> libc::time_t {
+    let Some(ns) = date_here() else {
+        // SAFETY: libc's function of this name has this type; the caller's argument is passed on.
+        return unsafe { mem::transmute::<*mut c_void, Time>(TIME.get())(to) };
+    };
+    let seconds = (ns / NS_PER_S) as libc::time_t;
+    if !to.is_null() {
+        // SAFETY: the caller's pointer is valid, by the contract of this function.
+        unsafe { to.write(seconds) };
+    }
+    seconds
+}
+
+/// See `getentropy(3)`.
+///
+/// # Safety
+/// `bytes` points to a place for `len` bytes.
+pub unsafe extern "C" fn getentropy(bytes: *mut c_void, len: usize) -> c_int {
+    if !simulation::is_here() {
+        // SAFETY: libc's function of this name has this type; the caller's arguments are passed on.
+        return unsafe { mem::transmute::<*mut c_void, GetEntropy>(GETENTROPY.get())(bytes, len) };
+    }
+    // SAFETY: by the contract of this function.
+    unsafe { getrandom(bytes, len, 0) };
+    0
 }

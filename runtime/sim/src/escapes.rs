@@ -1,17 +1,19 @@
 //! `escapes`: functions of libc by which a program would get out of a simulation, in the place of libc's as
-//! those of `clock.rs` are. Each either answers from the simulation, or is refused: it names itself in the
-//! failure of the run, and does nothing.
+//! those of `clock.rs` are. The code of a simulation is refused there: the function does nothing, and its
+//! name is in the failure of the run. Here are `open` and `open64`.
 //!
 //! - `forms.rs` defines functions by their names.
 //! - `files.rs` has those with paths of files.
 //! - `process.rs` has those of child processes, signals and the environment.
-//! - `waits.rs` has those that wait, and that make sockets.
+//! - `waits.rs` has waits in real time, and sockets.
+//! - `real.rs` lets code make such calls all the same.
 
 #![allow(unsafe_code)]
 
 pub mod files;
 mod forms;
 pub mod process;
+pub(super) mod real;
 pub mod waits;
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -19,19 +21,12 @@ use std::mem;
 
 use sched::{Real, simulation};
 
-use super::clock::{self, NS_PER_S};
 pub(crate) use forms::no_permission;
 
 static OPEN: Real = Real::new(c"open");
 static OPEN64: Real = Real::new(c"open64");
-static GETTIMEOFDAY: Real = Real::new(c"gettimeofday");
-static TIME: Real = Real::new(c"time");
-static GETENTROPY: Real = Real::new(c"getentropy");
 
 type Open = unsafe extern "C" fn(*const c_char, c_int, libc::mode_t) -> c_int;
-type GetTimeOfDay = unsafe extern "C" fn(*mut libc::timeval, *mut c_void) -> c_int;
-type Time = unsafe extern "C" fn(*mut libc::time_t) -> libc::time_t;
-type GetEntropy = unsafe extern "C" fn(*mut c_void, usize) -> c_int;
 
 /// The devices that have random bytes of the system.
 const RANDOM: [&CStr; 2] = [c"/dev/urandom", c"/dev/random"];
@@ -83,55 +78,4 @@ pub unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: libc::m
     }
     // SAFETY: libc's function of this name takes these arguments, which are the caller's.
     unsafe { mem::transmute::<*mut c_void, Open>(OPEN64.get())(path, flags, mode) }
-}
-
-/// See `gettimeofday(2)`.
-///
-/// # Safety
-/// As of libc's function.
-pub unsafe extern "C" fn gettimeofday(time: *mut libc::timeval, zone: *mut c_void) -> c_int {
-    let Some(ns) = clock::date_here() else {
-        // SAFETY: libc's function of this name has this type; the caller's arguments are passed on.
-        return unsafe { mem::transmute::<*mut c_void, GetTimeOfDay>(GETTIMEOFDAY.get())(time, zone) };
-    };
-    let simulated = libc::timeval {
-        tv_sec: (ns / NS_PER_S) as libc::time_t,
-        tv_usec: (ns % NS_PER_S / 1000) as libc::suseconds_t,
-    };
-    if !time.is_null() {
-        // SAFETY: the caller's pointer is valid, by the contract of this function.
-        unsafe { time.write(simulated) };
-    }
-    0
-}
-
-/// See `time(2)`.
-///
-/// # Safety
-/// As of libc's function.
-pub unsafe extern "C" fn time(to: *mut libc::time_t) -> libc::time_t {
-    let Some(ns) = clock::date_here() else {
-        // SAFETY: libc's function of this name has this type; the caller's argument is passed on.
-        return unsafe { mem::transmute::<*mut c_void, Time>(TIME.get())(to) };
-    };
-    let seconds = (ns / NS_PER_S) as libc::time_t;
-    if !to.is_null() {
-        // SAFETY: the caller's pointer is valid, by the contract of this function.
-        unsafe { to.write(seconds) };
-    }
-    seconds
-}
-
-/// See `getentropy(3)`.
-///
-/// # Safety
-/// `bytes` points to a place for `len` bytes.
-pub unsafe extern "C" fn getentropy(bytes: *mut c_void, len: usize) -> c_int {
-    if !simulation::is_here() {
-        // SAFETY: libc's function of this name has this type; the caller's arguments are passed on.
-        return unsafe { mem::transmute::<*mut c_void, GetEntropy>(GETENTROPY.get())(bytes, len) };
-    }
-    // SAFETY: by the contract of this function.
-    unsafe { clock::getrandom(bytes, len, 0) };
-    0
 }

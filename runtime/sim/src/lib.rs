@@ -56,7 +56,6 @@ mod node;
 mod parts;
 mod quality;
 mod random;
-mod real;
 mod report;
 mod run;
 mod schedule;
@@ -68,9 +67,9 @@ mod world;
 
 use schedule::Fault;
 
+pub use escapes::real::real;
 pub use faults::Faults;
 pub use node::{Node, node};
-pub use real::real;
 pub use report::{Failure, Report};
 #[doc(hidden)]
 pub use run::PATIENCE;

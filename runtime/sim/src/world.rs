@@ -14,12 +14,12 @@ use sched::sync::Mutex;
 
 use super::clock::beginning;
 use super::disk::{self, Disks};
+use super::escapes::real::Reals;
 use super::faults::Faults;
 use super::host::Host;
 use super::network::{Network, Setup};
 use super::parts::Parts;
 use super::random::Random;
-use super::real::Reals;
 use super::schedule::{Fault, Schedule};
 use super::strategy::{Chooser, Options};
 
@@ -28,7 +28,7 @@ pub(super) struct World {
     phase: AtomicU8,
     /// The network, which keeps the clock.
     network: Arc<Network>,
-    /// The green threads whose calls of the system are real.
+    /// The green threads that may make calls of the system.
     reals: Arc<Reals>,
     /// The network, the disks and `reals`, as they are found from the code of the simulation.
     parts: Parts,

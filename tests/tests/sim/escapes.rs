@@ -47,7 +47,7 @@ fn files_are_not_read() {
         ("realpath", |path| drop(fs::canonicalize(path))),
         ("open64", |path| drop(fs::copy(path, "copy"))),
         ("stat64", |path| {
-            // SAFETY: the place is that of the type, whose zeros are a value.
+            // SAFETY: the place is that of the type, of which zeros are a value.
             unsafe { libc::stat64(of_c(Path::new(path)).as_ptr(), &mut std::mem::zeroed()) };
         }),
         ("fopen", |path| {
@@ -183,13 +183,13 @@ fn waits_in_real_time_are_not_made() {
 }
 
 #[test]
-fn what_tells_of_the_process_is_read() {
+fn what_describes_the_process_is_read() {
     sim::run(1, || {
         drop(fs::File::open("/dev/null").unwrap());
         assert!(fs::read_to_string("/proc/self/status").unwrap().contains("Pid"));
         std::thread::available_parallelism().unwrap();
         let stack = std::backtrace::Backtrace::force_capture().to_string();
-        assert!(stack.contains("what_tells_of_the_process_is_read"), "the stack has its names");
+        assert!(stack.contains("what_describes_the_process_is_read"), "the stack has its names");
     });
 }
 

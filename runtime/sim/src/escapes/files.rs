@@ -11,8 +11,8 @@ use sched::simulation;
 
 use super::forms::{no_permission, no_pointer, refused};
 
-/// Returns `true` if the file at `path` is one that tells of the process, the machine and the code of the
-/// program. The report of a panic and `available_parallelism` read such files.
+/// Returns `true` if the file at `path` describes the process, the machine or the code of the program. The
+/// report of a panic and `available_parallelism` read such files.
 fn is_of_process(path: &Path) -> bool {
     let of_debugger = || {
         let extension = path.extension().and_then(OsStr::to_str);
@@ -27,7 +27,7 @@ fn is_of_process(path: &Path) -> bool {
 }
 
 /// Returns the name by which the run fails if the code of a simulation reaches the file at `path`; `None` if
-/// it may do that: the path names no file, or one that is read only to tell of the process.
+/// it may do that: the path names no file, or one that describes the process.
 ///
 /// # Safety
 /// `path` is the address of a C string, or 0.
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_the_process_are_told_from_others() {
+    fn files_of_the_process_are_known() {
         let program = std::env::current_exe().unwrap();
         let of_process = ["/dev/null", "/proc/self/maps", "/sys/fs/cgroup/cpu.max", "/lib/libc.so.6"];
         assert!(of_process.iter().map(Path::new).all(is_of_process) && is_of_process(&program));

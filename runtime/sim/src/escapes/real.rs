@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sched::GHandle;
 use sched::sync::Mutex;
 
-use super::parts;
+use crate::parts;
 
 /// Calls `f`, in which calls of the system are real that else fail the run: those of files, child processes,
 /// signals, the environment, sockets, threads and sleeps of the system. The clocks and the random bytes stay
@@ -27,28 +27,28 @@ pub fn real<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// The green threads whose calls are real, by their ids: an entry for each call of [`real`] that has not
+/// The green threads that make real calls, by their ids: an entry for each call of [`real`] that has not
 /// returned.
 #[derive(Debug, Default)]
-pub(super) struct Reals(Mutex<Vec<u64>>);
+pub(crate) struct Reals(Mutex<Vec<u64>>);
 
 impl Reals {
     /// Lets the calls of the calling green thread be real until the value is dropped.
-    pub(super) fn begin(self: Arc<Reals>) -> Real {
+    pub(crate) fn begin(self: Arc<Reals>) -> Real {
         let id = GHandle::current().id();
         self.0.lock().push(id);
         Real { of: self, id }
     }
 
     /// Returns `true` if the calls of the calling green thread are real.
-    pub(super) fn is_here(&self) -> bool {
+    pub(crate) fn is_here(&self) -> bool {
         let real = self.0.lock();
         !real.is_empty() && real.contains(&GHandle::current().id())
     }
 }
 
 /// While a value of this lives, the calls of one green thread are real.
-pub(super) struct Real {
+pub(crate) struct Real {
     of: Arc<Reals>,
     id: u64,
 }
