@@ -58,15 +58,6 @@ pub(super) struct Disks {
     delays: Mutex<Random>,
 }
 
-/// What goes wrong in a call.
-enum Wrong {
-    Nothing,
-    /// It fails with `EIO`.
-    Error,
-    /// It does a part, or nothing although it says so.
-    Part(Random),
-}
-
 /// Returns the disks of the simulation around the caller.
 pub(super) fn here() -> Option<Arc<Disks>> {
     parts::here()
@@ -112,10 +103,18 @@ impl Disks {
 
     /// Returns how long the next call takes, and whether its effect comes at the end of that time.
     fn delay(&self, node: u32) -> (Duration, bool) {
-        let (least, most) = self.quality(node, |quality| (*quality.latency.start(), *quality.latency.end()));
-        let ns = usize::try_from((most - least).as_nanos()).unwrap_or(usize::MAX - 1);
+        let (latency, (slow, more)) = self.quality(node, |quality| (quality.latency.clone(), quality.slow));
         let mut random = self.delays.lock();
-        (least + Duration::from_nanos(random.below(ns + 1) as u64), random.below(2) == 0)
+        let mut up_to = |most: Duration| {
+            let ns = usize::try_from(most.as_nanos()).unwrap_or(usize::MAX - 1);
+            Duration::from_nanos(random.below(ns + 1) as u64)
+        };
+        let mut time = *latency.start() + up_to(*latency.end() - *latency.start());
+        // One second is the whole of the probability.
+        if slow > 0.0 && up_to(Duration::from_secs(1)).as_secs_f64() < slow {
+            time += up_to(more);
+        }
+        (time, random.below(2) == 0)
     }
 
     pub(super) fn set_quality(&self, node: u32, quality: Quality) {
@@ -126,28 +125,33 @@ impl Disks {
         of(self.qualities.lock().get(&node).unwrap_or(&self.usual))
     }
 
-    /// Decides what goes wrong in a call that does a part only with the probability `part`.
-    fn wrong(&self, node: u32, part: impl FnOnce(&Quality) -> f64) -> Wrong {
-        let chances = self.quality(node, |quality| [quality.error, part(quality)]);
-        if chances == [0.0; 2] {
-            return Wrong::Nothing;
+    /// Decides which of the faults goes wrong in a call, by their probabilities. Returns the random numbers of
+    /// the decision as well; `None` if nothing goes wrong.
+    fn wrong<F: Copy, const N: usize>(
+        &self,
+        node: u32,
+        faults: impl FnOnce(&Quality) -> [(F, f64); N],
+    ) -> Option<(F, Random)> {
+        let faults = self.quality(node, faults);
+        let chances = faults.map(|(_, chance)| chance);
+        if chances == [0.0; N] {
+            return None;
         }
-        self.network.with(|state| match state.decisions.decide(Fault::Disk, &chances) {
-            (0, _) => Wrong::Nothing,
-            (1, _) => Wrong::Error,
-            (_, number) => Wrong::Part(state.decisions.random(Fault::Disk, number)),
+        self.network.with(|state| {
+            let (option, number) = state.decisions.decide(Fault::Disk, &chances);
+            let (fault, _) = faults.get(option.checked_sub(1)?)?;
+            Some((*fault, state.decisions.random(Fault::Disk, number)))
         })
     }
 
-    /// Decides how many of `bytes` a call reads or writes.
+    /// Decides whether a call fails that can only fail or succeed.
     ///
     /// # Errors
-    /// Returns `EIO` if that is what goes wrong.
-    fn part_of(&self, node: u32, bytes: usize) -> io::Result<usize> {
-        match self.wrong(node, |quality| if bytes > 1 { quality.short } else { 0.0 }) {
-            Wrong::Nothing => Ok(bytes),
-            Wrong::Error => Err(error(libc::EIO)),
-            Wrong::Part(mut random) => Ok(1 + random.below(bytes - 1)),
+    /// Returns `EIO` if the call fails.
+    fn may_fail(&self, node: u32) -> io::Result<()> {
+        match self.wrong(node, |quality| [((), quality.error)]) {
+            None => Ok(()),
+            Some(_) => Err(error(libc::EIO)),
         }
     }
 

@@ -21,6 +21,11 @@ pub struct Quality {
     pub(super) short: f64,
     pub(super) error: f64,
     pub(super) lost_sync: f64,
+    pub(super) rot: f64,
+    pub(super) bad_sector: f64,
+    pub(super) lost_write: f64,
+    pub(super) misdirected_write: f64,
+    pub(super) slow: (f64, Duration),
     pub(super) capacity: Option<u64>,
     pub(super) latency: RangeInclusive<Duration>,
 }
@@ -28,7 +33,18 @@ pub struct Quality {
 impl Default for Quality {
     fn default() -> Self {
         let latency = Duration::from_micros(1)..=Duration::from_micros(50);
-        Quality { short: 0.0, error: 0.0, lost_sync: 0.0, capacity: None, latency }
+        Quality {
+            short: 0.0,
+            error: 0.0,
+            lost_sync: 0.0,
+            rot: 0.0,
+            bad_sector: 0.0,
+            lost_write: 0.0,
+            misdirected_write: 0.0,
+            slow: (0.0, Duration::ZERO),
+            capacity: None,
+            latency,
+        }
     }
 }
 
@@ -76,6 +92,79 @@ impl Quality {
     /// ```
     pub fn lost_sync(mut self, probability: f64) -> Self {
         self.lost_sync = probability;
+        self
+    }
+
+    /// Sets the probability that a read finds a bit changed on the disk, in one of the bytes that it reads. The
+    /// byte stays so until it is written again, also after a kill and a power cut.
+    ///
+    /// ```
+    /// # runtime::sim!();
+    /// use runtime::sim::fs::{Quality, set_quality};
+    /// runtime::sim::run(1, || {
+    ///     runtime::fs::write("/a", [0; 100]).unwrap();
+    ///     set_quality("main", Quality::new().rot(1.0));
+    ///     let bytes = runtime::fs::read("/a").unwrap();
+    ///     assert_eq!(bytes.iter().map(|byte| byte.count_ones()).sum::<u32>(), 1);
+    /// });
+    /// ```
+    pub fn rot(mut self, probability: f64) -> Self {
+        self.rot = probability;
+        self
+    }
+
+    /// Sets the probability that a read finds a latent error: one of the sectors of 512 bytes that it reads
+    /// has become bad. A read that needs a bad sector fails with `EIO`, until that sector is written again.
+    ///
+    /// ```
+    /// # runtime::sim!();
+    /// let quality = runtime::sim::fs::Quality::new().bad_sector(0.001);
+    /// ```
+    pub fn bad_sector(mut self, probability: f64) -> Self {
+        self.bad_sector = probability;
+        self
+    }
+
+    /// Sets the probability that a write returns `Ok` and is lost: the bytes stay as they were, and a file
+    /// that becomes longer has zeros there.
+    ///
+    /// ```
+    /// # runtime::sim!();
+    /// use runtime::sim::fs::{Quality, set_quality};
+    /// runtime::sim::run(1, || {
+    ///     set_quality("main", Quality::new().lost_write(1.0));
+    ///     runtime::fs::write("/a", "text").unwrap();
+    ///     assert_eq!(runtime::fs::read("/a").unwrap(), [0; 4]);
+    /// });
+    /// ```
+    pub fn lost_write(mut self, probability: f64) -> Self {
+        self.lost_write = probability;
+        self
+    }
+
+    /// Sets the probability that a write returns `Ok` and goes astray: the bytes land some sectors before or
+    /// after their place, in the same file. At their place all stays as it was, as with a lost write. A file
+    /// of one sector has no other place, so the write is only lost.
+    ///
+    /// ```
+    /// # runtime::sim!();
+    /// let quality = runtime::sim::fs::Quality::new().misdirected_write(0.001);
+    /// ```
+    pub fn misdirected_write(mut self, probability: f64) -> Self {
+        self.misdirected_write = probability;
+        self
+    }
+
+    /// Sets the probability that a call is slow, and how much longer than the [latency](Quality::latency) it
+    /// then takes at most. A slow call is no fault of the schedule.
+    ///
+    /// ```
+    /// # runtime::sim!();
+    /// use std::time::Duration;
+    /// let quality = runtime::sim::fs::Quality::new().slow(0.01, Duration::from_secs(2));
+    /// ```
+    pub fn slow(mut self, probability: f64, most: Duration) -> Self {
+        self.slow = (probability, most);
         self
     }
 

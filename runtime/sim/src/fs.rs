@@ -57,7 +57,8 @@
 //! # Faults
 //!
 //! [`set_quality`] and [`Faults::disk`](super::Faults::disk) let a disk read and write a part only, fail with
-//! `EIO`, lose a sync, and be full.
+//! `EIO`, lose a sync, and be full. Bytes rot, sectors become bad, writes are lost or land at another place,
+//! and calls are slow: see [`Quality`].
 //!
 //! # Time
 //!

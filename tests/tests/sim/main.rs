@@ -9,6 +9,7 @@ mod experiment;
 mod faults;
 mod fs;
 mod fs_bugs;
+mod fs_decay;
 mod memory;
 mod net;
 mod net_bugs;

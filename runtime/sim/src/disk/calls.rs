@@ -9,18 +9,15 @@ use std::path::{Path, PathBuf};
 use sched::simulation;
 
 use super::file::{File, Flags};
+use super::here;
 use super::metadata::{Stat, metadata_of};
 use super::tree::{Disk, Kind};
-use super::{Wrong, here};
 use crate::errors::error;
 
 /// Calls `f` with the disk of the caller's node, or fails as the seed decides.
 fn on<T>(f: impl FnOnce(&mut Disk) -> io::Result<T>) -> Option<io::Result<T>> {
     let (disks, node) = (here()?, simulation::node());
-    Some(match disks.wrong(node, |_| 0.0) {
-        Wrong::Nothing => disks.on(node, f),
-        _ => Err(error(libc::EIO)),
-    })
+    Some(disks.may_fail(node).and_then(|()| disks.on(node, f)))
 }
 
 pub fn open(path: &Path, flags: &Flags) -> Option<io::Result<File>> {

@@ -16,6 +16,8 @@ pub(super) struct Content {
     synced: Vec<u8>,
     /// The sectors of `data` that the next sync writes.
     dirty: BTreeSet<usize>,
+    /// The sectors that cannot be read until they are written again.
+    bad: BTreeSet<usize>,
 }
 
 /// What a power cut does to the bytes that are not synced.
@@ -48,19 +50,63 @@ impl Content {
         &self.data
     }
 
-    /// Reads into `buf`. Returns the number of bytes.
-    pub(super) fn read(&self, at: usize, buf: &mut [u8]) -> usize {
+    /// Reads into `buf`. Returns the number of bytes; `None` if one of their sectors is bad.
+    pub(super) fn read(&self, at: usize, buf: &mut [u8]) -> Option<usize> {
         let from = self.data.get(at..).unwrap_or_default();
         let n = from.len().min(buf.len());
+        if n > 0 && self.bad.range(at / SECTOR..(at + n).div_ceil(SECTOR)).next().is_some() {
+            return None;
+        }
         buf[..n].copy_from_slice(&from[..n]);
-        n
+        Some(n)
+    }
+
+    /// Changes a bit of one of the bytes that a read of `n` bytes reads, also on the disk.
+    pub(super) fn rot(&mut self, at: usize, n: usize, random: &mut Random) {
+        if let Some(at) = self.any_of(at, n, random) {
+            let bit = 1 << random.below(8);
+            self.data[at] ^= bit;
+            self.synced.get_mut(at).into_iter().for_each(|byte| *byte ^= bit);
+        }
+    }
+
+    /// Makes one of the sectors bad that a read of `n` bytes reads.
+    pub(super) fn spoil(&mut self, at: usize, n: usize, random: &mut Random) {
+        if let Some(at) = self.any_of(at, n, random) {
+            self.bad.insert(at / SECTOR);
+        }
+    }
+
+    /// Returns the place of one of `n` bytes from `at` on; `None` if the file has none there.
+    fn any_of(&self, at: usize, n: usize, random: &mut Random) -> Option<usize> {
+        let n = self.data.len().saturating_sub(at).min(n);
+        (n > 0).then(|| at + random.below(n))
+    }
+
+    /// Writes at another place of the file, some sectors away, as far as the file has room there. The file
+    /// becomes as long as if the bytes had been written at `at`.
+    pub(super) fn misdirect(&mut self, at: usize, bytes: &[u8], random: &mut Random) {
+        self.grow(at + bytes.len());
+        let sectors = self.data.len().div_ceil(SECTOR);
+        if sectors > 1 {
+            let sector = (at / SECTOR + 1 + random.below(sectors - 1)) % sectors;
+            let wrong = (sector * SECTOR + at % SECTOR).min(self.data.len());
+            let n = bytes.len().min(self.data.len() - wrong);
+            self.write(wrong, &bytes[..n]);
+        }
+    }
+
+    /// Makes the file at least `len` bytes long.
+    pub(super) fn grow(&mut self, len: usize) {
+        if len > self.data.len() {
+            self.set_len(len);
+        }
     }
 
     pub(super) fn write(&mut self, at: usize, bytes: &[u8]) {
         let end = at + bytes.len();
-        if end > self.data.len() {
-            self.set_len(end);
-        }
+        self.grow(end);
+        self.bad.retain(|sector| !(at / SECTOR..end.div_ceil(SECTOR)).contains(sector));
         self.data[at..end].copy_from_slice(bytes);
         self.touch(at, end);
     }
@@ -70,6 +116,7 @@ impl Content {
         self.data.resize(len, 0);
         self.touch(old.min(len), len);
         self.dirty.split_off(&len.div_ceil(SECTOR));
+        self.bad.split_off(&len.div_ceil(SECTOR));
     }
 
     fn touch(&mut self, from: usize, to: usize) {

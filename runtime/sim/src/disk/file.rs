@@ -11,9 +11,9 @@ use std::time::SystemTime;
 
 use sched::sync::Mutex;
 
+use super::Disks;
 use super::metadata::{Stat, metadata_of};
 use super::tree::{Disk, Inode, Kind};
-use super::{Disks, Wrong};
 use crate::errors::{error, unsupported};
 
 /// The longest file.
@@ -32,6 +32,31 @@ struct Open {
     flags: Flags,
     path: PathBuf,
     position: Mutex<u64>,
+}
+
+/// What goes wrong in a read.
+#[derive(Clone, Copy)]
+enum ReadFault {
+    Error,
+    Short,
+    Rot,
+    BadSector,
+}
+
+/// What goes wrong in a write.
+#[derive(Clone, Copy)]
+enum WriteFault {
+    Error,
+    Short,
+    Lost,
+    Misdirected,
+}
+
+/// What goes wrong in a sync.
+#[derive(Clone, Copy)]
+enum SyncFault {
+    Error,
+    Lost,
 }
 
 /// How a file is opened.
@@ -116,7 +141,7 @@ impl Disk {
 impl File {
     pub(super) fn open(disks: &Arc<Disks>, node: u32, path: &Path, flags: &Flags) -> io::Result<File> {
         flags.check()?;
-        disks.part_of(node, 0)?;
+        disks.may_fail(node)?;
         let (inode, epoch) = disks.on(node, |disk| Ok((disk.open(path, flags)?, disk.epoch)))?;
         let (disks, flags, path) = (disks.clone(), flags.clone(), path.to_path_buf());
         Ok(File(Arc::new(Open { disks, node, epoch, inode, flags, path, position: Mutex::new(0) })))
@@ -148,9 +173,31 @@ impl File {
         if !self.0.flags.read {
             return Err(error(libc::EBADF));
         }
-        let n = self.0.disks.part_of(self.0.node, buf.len())?;
+        let mut n = buf.len();
+        let mut wrong = self.0.disks.wrong(self.0.node, |quality| {
+            let short = if n > 1 { quality.short } else { 0.0 };
+            [
+                (ReadFault::Error, quality.error),
+                (ReadFault::Short, short),
+                (ReadFault::Rot, quality.rot),
+                (ReadFault::BadSector, quality.bad_sector),
+            ]
+        });
+        match &mut wrong {
+            Some((ReadFault::Error, _)) => return Err(error(libc::EIO)),
+            Some((ReadFault::Short, random)) => n = 1 + random.below(n - 1),
+            _ => {}
+        }
         let at = usize::try_from(at).unwrap_or(usize::MAX);
-        self.with(|inode, _| Ok(inode.content()?.read(at, &mut buf[..n])))
+        self.with(|inode, _| {
+            let content = inode.content()?;
+            match &mut wrong {
+                Some((ReadFault::Rot, random)) => content.rot(at, n, random),
+                Some((ReadFault::BadSector, random)) => content.spoil(at, n, random),
+                _ => {}
+            }
+            content.read(at, &mut buf[..n]).ok_or_else(|| error(libc::EIO))
+        })
     }
 
     /// Reads from the position to the end.
@@ -177,14 +224,33 @@ impl File {
         if at.saturating_add(bytes.len() as u64) > MOST_BYTES {
             return Err(error(libc::EFBIG));
         }
-        let n = self.0.disks.part_of(self.0.node, bytes.len())?;
+        let mut n = bytes.len();
+        let mut wrong = self.0.disks.wrong(self.0.node, |quality| {
+            let short = if n > 1 { quality.short } else { 0.0 };
+            [
+                (WriteFault::Error, quality.error),
+                (WriteFault::Short, short),
+                (WriteFault::Lost, quality.lost_write),
+                (WriteFault::Misdirected, quality.misdirected_write),
+            ]
+        });
+        match &mut wrong {
+            Some((WriteFault::Error, _)) => return Err(error(libc::EIO)),
+            Some((WriteFault::Short, random)) => n = 1 + random.below(n - 1),
+            _ => {}
+        }
         let capacity = self.0.disks.quality(self.0.node, |quality| quality.capacity);
         self.on(|disk, open| {
             let n = disk.room(capacity, open.inode, at, n)?;
             let (now, inode) = (disk.now, disk.get_mut(open.inode));
             if n > 0 {
                 inode.modified = now;
-                inode.content()?.write(at as usize, &bytes[..n]);
+                let (content, at) = (inode.content()?, at as usize);
+                match &mut wrong {
+                    Some((WriteFault::Lost, _)) => content.grow(at + n),
+                    Some((WriteFault::Misdirected, random)) => content.misdirect(at, &bytes[..n], random),
+                    _ => content.write(at, &bytes[..n]),
+                }
             }
             if open.flags.syncs_each_write() {
                 disk.sync(open.inode);
@@ -226,7 +292,7 @@ impl File {
         if len > MOST_BYTES {
             return Err(error(libc::EFBIG));
         }
-        self.0.disks.part_of(self.0.node, 0)?;
+        self.0.disks.may_fail(self.0.node)?;
         let capacity = self.0.disks.quality(self.0.node, |quality| quality.capacity);
         self.on(|disk, open| {
             if disk.room(capacity, open.inode, 0, len as usize)? < len as usize {
@@ -240,17 +306,19 @@ impl File {
     }
 
     pub fn sync(&self) -> io::Result<()> {
-        let wrong = self.0.disks.wrong(self.0.node, |quality| quality.lost_sync);
+        let wrong = self.0.disks.wrong(self.0.node, |quality| {
+            [(SyncFault::Error, quality.error), (SyncFault::Lost, quality.lost_sync)]
+        });
         self.on(|disk, open| match wrong {
-            Wrong::Nothing => {
+            None => {
                 disk.sync(open.inode);
                 Ok(())
             }
-            Wrong::Error => {
+            Some((SyncFault::Error, _)) => {
                 disk.fail_sync(open.inode);
                 Err(error(libc::EIO))
             }
-            Wrong::Part(_) => Ok(()),
+            Some((SyncFault::Lost, _)) => Ok(()),
         })
     }
 
