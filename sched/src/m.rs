@@ -26,6 +26,7 @@ pub(crate) mod bounds;
 pub(crate) mod crowd;
 pub(crate) mod current;
 pub(crate) mod fault;
+pub(crate) mod kept;
 pub(crate) mod os_thread;
 pub(crate) mod pause;
 pub(crate) mod refusal;
@@ -103,7 +104,7 @@ pub(crate) struct M {
 /// What belongs to the M's own thread: reached by an [`OwnM`] alone.
 pub(crate) struct Own {
     p: Cell<*const P>,
-    /// The M's own count of its runtime (`run/kept.rs`); null while no thread runs the M.
+    /// The M's own count of its runtime (`m/kept.rs`); null while no thread runs the M.
     pub(crate) keeper: Cell<*const ()>,
     pub(crate) loan: Cell<Loan>,
     /// The pinned G that is parked here at home and has parked last. The M then runs only Gs that are bound

@@ -4,7 +4,6 @@ pub(crate) mod boundary;
 pub(crate) mod case_waker;
 pub(crate) mod contexts;
 pub(crate) mod find;
-pub(crate) mod kept;
 #[cfg(feature = "other-budget")]
 pub(crate) mod other_budget;
 pub(crate) mod reserved;

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use timers::{Modified, clock};
 
+use crate::m::kept::Kept;
 use crate::run::boundary::{Entered, enter};
-use crate::run::kept::Kept;
 use crate::run::sched::Sched;
 use crate::sync::unpaused;
 use crate::sys::fork;
@@ -29,7 +29,7 @@ use crate::timer::function::User;
 pub struct AfterFunc {
     user: User,
     /// The runtime with the heap that has the timer.
-    sched: ManuallyDrop<Kept>,
+    sched: ManuallyDrop<Kept<Sched>>,
 }
 
 impl AfterFunc {

@@ -15,9 +15,9 @@ use crate::g::why::Why;
 use crate::g::{GRef, Ticket};
 use crate::m::M;
 use crate::m::current::current_g;
+use crate::m::kept::Kept;
 use crate::m::release::release;
 use crate::run::boundary::{self, Entered, enter};
-use crate::run::kept::Kept;
 use crate::run::sched::Sched;
 use crate::run::wake;
 use crate::sync::unpaused;
@@ -94,7 +94,7 @@ enum Owner {
     Unarmed,
     /// The future has this G's own timer.
     G(GRef),
-    Alarm(Arc<Alarm>, Kept),
+    Alarm(Arc<Alarm>, Kept<Sched>),
 }
 
 // SAFETY: a G is `Sync`, and any thread may do what the future does with its timer.

@@ -22,6 +22,7 @@ use crate::asleep::wake_latency::WakeLatency;
 use crate::g::{GRef, Runtime, ids};
 use crate::m::block_on_calls::BlockOnCalls;
 use crate::m::crowd::Crowd;
+use crate::m::kept::{self, Kept};
 use crate::m::os_thread::Around;
 use crate::m::template::Template;
 use crate::m::threads::Threads;
@@ -379,6 +380,12 @@ impl<'m> OwnM<'m> {
     #[inline(always)]
     pub(crate) fn sched(self) -> &'m Sched {
         self.shared().sched()
+    }
+
+    /// Returns a reference that keeps the M's runtime alive.
+    pub(crate) fn keep(self) -> Kept<Sched> {
+        // SAFETY: the thread of an M passes its `Sched` to `Keeper::of`.
+        unsafe { kept::keep(self) }
     }
 
     /// Returns a fresh id for a G.

@@ -1,5 +1,5 @@
-//! Code of users that a timer or the network calls: functions of timers, and foreign wakers. A green thread is
-//! made for each call. A foreign waker is any waker that is not the scheduler's own.
+//! Code of users that a timer or the network calls: functions of timers, and foreign wakers. A green thread
+//! is made for each call. A foreign waker is any waker that is not the scheduler's own.
 //!
 //! Such code must not run on the M's own stack, because it may take a lock, join or compute. It would hold up
 //! a P that no other thread can take. With a single P, the holder of that lock would never run again. (Go's

@@ -6,10 +6,10 @@ use std::thread;
 
 use crate::asleep::wish::Wish;
 use crate::m::binding::Bound;
+use crate::m::kept::Keeper;
 use crate::m::{M, MRef, OwnM, current};
 use crate::p::P;
 use crate::run::find::Then;
-use crate::run::kept::Keeper;
 use crate::run::sched::Sched;
 use crate::stack::overflow;
 use crate::sys;

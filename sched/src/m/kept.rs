@@ -1,8 +1,8 @@
 //! Counted references to a runtime, for values of users that outlive the call that made them, such as a
 //! timer's handle.
 //!
-//! All Ps share the count of an `Arc<Sched>`. So each M has an `Arc` of its own around one `Arc<Sched>`, and
-//! what its Gs make counts there. Other processors write that count only when they drop such a value.
+//! All Ps share the count of an `Arc` of the runtime. So each M has an `Arc` of its own around one of these,
+//! and what its Gs make counts there. Other processors write that count only when they drop such a value.
 
 #![allow(unsafe_code)]
 
@@ -11,63 +11,64 @@ use std::ptr;
 use std::sync::Arc;
 
 use crate::m::OwnM;
-use crate::run::sched::Sched;
 
-/// What an M counts.
-pub(crate) struct Counted(Arc<Sched>);
+/// What an M counts. `R` is the type of the runtime.
+pub(crate) struct Counted<R>(Arc<R>);
 
 /// A reference that keeps a runtime alive.
-pub(crate) enum Kept {
+pub(crate) enum Kept<R> {
     /// Made on an M of the runtime.
-    ByM(Arc<Counted>),
+    ByM(Arc<Counted<R>>),
     /// Made elsewhere.
-    Alone(Arc<Sched>),
+    Alone(Arc<R>),
 }
 
-impl Deref for Kept {
-    type Target = Sched;
+impl<R> Deref for Kept<R> {
+    type Target = R;
 
-    fn deref(&self) -> &Sched {
+    fn deref(&self) -> &R {
         match self {
             Kept::ByM(counted) => &counted.0,
-            Kept::Alone(sched) => sched,
+            Kept::Alone(runtime) => runtime,
         }
     }
 }
 
 /// The count of an M, while its thread runs.
-pub(crate) struct Keeper<'m> {
+pub(crate) struct Keeper<'m, R> {
     m: OwnM<'m>,
-    _count: Arc<Counted>,
+    _count: Arc<Counted<R>>,
 }
 
-impl Keeper<'_> {
-    /// Gives the M its count. *Runs on: the M, before it runs any G.*
-    pub(crate) fn of<'m>(m: OwnM<'m>, sched: &Arc<Sched>) -> Keeper<'m> {
-        let count = Arc::new(Counted(sched.clone()));
+impl<'m, R> Keeper<'m, R> {
+    /// Gives the M its count. `runtime` is the runtime of the M. *Runs on: the M, before it runs any G.*
+    pub(crate) fn of(m: OwnM<'m>, runtime: &Arc<R>) -> Self {
+        let count = Arc::new(Counted(runtime.clone()));
         m.own().keeper.set(Arc::as_ptr(&count).cast());
         Keeper { m, _count: count }
     }
 }
 
-impl Drop for Keeper<'_> {
+impl<R> Drop for Keeper<'_, R> {
     fn drop(&mut self) {
         self.m.own().keeper.set(ptr::null());
     }
 }
 
-impl OwnM<'_> {
-    /// Returns a reference that keeps the M's runtime alive.
-    pub(crate) fn keep(self) -> Kept {
-        let count = self.own().keeper.get().cast::<Counted>();
-        assert!(!count.is_null(), "the M's thread runs Gs only while it has a `Keeper`");
-        // SAFETY: `Keeper::of` wrote what `Arc::as_ptr` gave, and the `Keeper` has a count as long as the
-        // cell is not null. The cell belongs to this thread. The new count belongs to the returned value.
-        Kept::ByM(unsafe {
-            Arc::increment_strong_count(count);
-            Arc::from_raw(count)
-        })
-    }
+/// Returns a reference that keeps the runtime of `m` alive.
+///
+/// # Safety
+/// `R` is the type that was passed to [`Keeper::of`].
+pub(crate) unsafe fn keep<R>(m: OwnM<'_>) -> Kept<R> {
+    let count = m.own().keeper.get().cast::<Counted<R>>();
+    assert!(!count.is_null(), "the M's thread runs Gs only while it has a `Keeper`");
+    // SAFETY: `Keeper::of` wrote what `Arc::as_ptr` gave, for the same type, by the caller's promise. The
+    // `Keeper` has a count as long as the cell is not null. The cell belongs to this thread. The new count
+    // belongs to the returned value.
+    Kept::ByM(unsafe {
+        Arc::increment_strong_count(count);
+        Arc::from_raw(count)
+    })
 }
 
 #[cfg(test)]
