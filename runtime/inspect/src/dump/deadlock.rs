@@ -82,28 +82,6 @@ pub struct DeadlockMember {
     pub stack: Vec<Frame>,
 }
 
-#[cfg(test)]
-impl Deadlock {
-    /// Returns a deadlock with all that one can have.
-    #[allow(dead_code, reason = "the test of JSON, which is a feature, is the only user")]
-    pub(super) fn example() -> Deadlock {
-        let member = DeadlockMember {
-            id: 1,
-            name: Some("a".into()),
-            waits_for: "a mutex".into(),
-            number: 3,
-            stack: vec![Frame { function: "f".into(), file: None, line: None }],
-        };
-        Deadlock {
-            certain: true,
-            kind: DeadlockKind::Leak,
-            members: vec![member],
-            behind: 2,
-            leaked: Some(7),
-        }
-    }
-}
-
 /// Returns the deadlocks that `earlier` and `later` both show. The report is of `later`.
 pub(super) fn find(earlier: &Snapshot, later: &Snapshot) -> Vec<Deadlock> {
     let stuck: Vec<&GreenThread> =

@@ -72,7 +72,9 @@ impl Formatter for NoControls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dump::{Deadlock, Frame, GreenThread, Object, Reason, State, Wait};
+    use crate::dump::{
+        Deadlock, DeadlockKind, DeadlockMember, Frame, GreenThread, Object, Reason, State, Wait,
+    };
     use crate::metrics::HogPlace;
     use crate::stacks::place::Place;
     use std::time::Duration;
@@ -147,6 +149,24 @@ mod tests {
     }
 
     /// All that a snapshot can have, in one.
+    /// Returns a deadlock with all that one can have.
+    fn deadlock() -> Deadlock {
+        let member = DeadlockMember {
+            id: 1,
+            name: Some("a".into()),
+            waits_for: "a mutex".into(),
+            number: 3,
+            stack: vec![Frame { function: "f".into(), file: None, line: None }],
+        };
+        Deadlock {
+            certain: true,
+            kind: DeadlockKind::Leak,
+            members: vec![member],
+            behind: 2,
+            leaked: Some(7),
+        }
+    }
+
     #[test]
     fn each_field_is_written() {
         let here = std::panic::Location::caller();
@@ -200,7 +220,7 @@ mod tests {
                 thread(3, State::Running, None),
             ],
             stacks: vec![vec![Frame { function: "f".into(), file: Some("x.rs".into()), line: Some(1) }]],
-            deadlocks: vec![Deadlock::example()],
+            deadlocks: vec![deadlock()],
             hogs: vec![HogPlace {
                 place: Some(here),
                 computing: 1,
