@@ -115,6 +115,6 @@ impl std::fmt::Debug for AfterFunc {
 /// Returns the heap for a timer that the caller arms, and records that. Without a P, any heap will do.
 fn heap_of(entered: &Entered) -> usize {
     let (m, held) = (entered.m(), entered.held());
-    m.sched().events.on_timer_armed(held, m.running().map_or(0, |g| g.id()));
+    m.sched().events.on_timer_armed(held, m.running().map_or(0, |g| g.id()), false);
     held.map_or(0, |held| held.index)
 }

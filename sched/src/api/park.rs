@@ -194,7 +194,7 @@ fn arm_timer(g: OwnG, number: u32, when: u64) -> Option<boundary::Entered> {
     let held = entered.held();
     // Without a P, any heap will do.
     let heap = held.map_or(0, |h| h.index);
-    sched.events.on_park_timer_armed(held, g.id());
+    sched.events.on_timer_armed(held, g.id(), true);
     let modified = sched.heaps.modify(heap, &TimerRef::of_g(g.shared()), when, 0, u64::from(number));
     if let Some(when) = modified.wake_for {
         match held {
@@ -449,22 +449,19 @@ impl Blocking {
         let nested = g.binding.set_blocking(true);
         let (m, sched) = (entered.m(), entered.m().sched());
         sched.roaming.end(m);
-        sched.events.on_blocking(entered.held(), g.shared());
-        if let Some(held) = entered.held() {
-            // All Gs of a simulation run on one M.
-            let gives = if sched.is_simulated() { Gives::IfItLasts } else { gives };
-            let hands_off = match gives {
-                Gives::IfItLasts => {
-                    sched.lends_to_block(held);
-                    false
-                }
-                Gives::IfWorkWaits => sched.arm_sysmon_for_work(held),
-                Gives::InAnyCase => true,
-            };
-            if hands_off {
-                sched.events.on_p_handed_off_to_block();
-                boundary::hand_p_off(m);
+        // All Gs of a simulation run on one M.
+        let gives = if sched.is_simulated() { Gives::IfItLasts } else { gives };
+        let hands_off = entered.held().is_some_and(|held| match gives {
+            Gives::IfItLasts => {
+                sched.lends_to_block(held);
+                false
             }
+            Gives::IfWorkWaits => sched.arm_sysmon_for_work(held),
+            Gives::InAnyCase => true,
+        });
+        sched.events.on_blocking(entered.held(), g.shared(), hands_off);
+        if hands_off {
+            boundary::hand_p_off(m);
         }
         entered.leave_to_block();
         Blocking { nested }

@@ -72,7 +72,7 @@ pub(crate) fn park_with_alarm(g: OwnG, number: u32, when: u64) {
 fn arm(entered: &Entered, timer: &TimerRef, when: u64, seq: u64) {
     let sched = entered.m().sched();
     let held = entered.held();
-    sched.events.on_timer_armed(held, current_g().map_or(0, |g| g.id()));
+    sched.events.on_timer_armed(held, current_g().map_or(0, |g| g.id()), false);
     let heap = held.map_or(0, |held| held.index);
     if let Some(when) = sched.heaps.modify(heap, timer, when, 0, seq).wake_for {
         sched.timer_was_added(when);
@@ -172,7 +172,7 @@ impl Sleep {
         self.timer = Owner::G(g);
         let sched = entered.m().sched();
         let held = entered.held();
-        sched.events.on_timer_armed(held, g.id());
+        sched.events.on_timer_armed(held, g.id(), false);
         let heap = held.map_or(0, |held| held.index);
         let modified = sched.heaps.modify(heap, &TimerRef::of_g(g), self.when, 0, FOR_FUTURE);
         match (modified.wake_for, held) {

@@ -11,10 +11,10 @@
 //! | the running G stops | `on_stop`, `on_yield`, `on_stop_in_place`, `on_stop_for_a_p` |
 //! | it goes on, because its wait was decided before | `on_no_stop`, `on_goes_on` |
 //! | a G enters `blocking`, awaits, panics | `on_blocking`, `on_awaited`, `on_panic` |
-//! | timers | `on_timer_armed`, `on_park_timer_armed`, `on_fired` |
+//! | timers | `on_timer_armed`, `on_fired` |
 //! | the network has woken Gs | `on_polled`, `on_polled_for` |
 //! | a P changes hands | `on_p_taken`, `on_p_idle`, `on_p_handed_off`, `on_p_retaken`, `on_asked_for_p` |
-//! | it is handed off for `blocking`; it is taken out of use | `on_p_handed_off_to_block`; `on_p_retired` |
+//! | a P is taken out of use | `on_p_retired` |
 //! | a G is stolen | `on_stolen` |
 //! | an M | `on_m_start`, `on_m_end`, `on_m_sleeps`, `on_m_woken`; `on_signal` for the stack of its G |
 //! | what comes next has a time of its own | `on_search`, `on_delay`, `on_delay_outside`, `on_round` |
@@ -261,8 +261,11 @@ impl Events {
         self.outside.stops(g, Stopped::ForP);
     }
 
-    /// `g` enters `blocking`.
-    pub(crate) fn on_blocking(&self, held: Option<Held<'_>>, g: GRef) {
+    /// `g` enters `blocking`. If `hands_off`, it hands its P off at once.
+    pub(crate) fn on_blocking(&self, held: Option<Held<'_>>, g: GRef, hands_off: bool) {
+        if hands_off {
+            self.rescues.note_handed_off();
+        }
         match held {
             Some(held) => held.notes(Kind::Blocking, g.id(), 0),
             None => self.outside.notes(Kind::Blocking, g.id(), 0),
@@ -333,20 +336,13 @@ impl Events {
 
 /// Timers.
 impl Events {
-    /// The green thread `id` arms a timer. *Runs on: its M, which has the P `held`, if it has one.*
+    /// The green thread `id` arms a timer, and parks next if `parks`. *Runs on: its M, which has the P `held`,
+    /// if it has one.*
     #[inline]
-    pub(crate) fn on_timer_armed(&self, held: Option<Held<'_>>, id: u64) {
+    pub(crate) fn on_timer_armed(&self, held: Option<Held<'_>>, id: u64, parks: bool) {
         match held {
+            Some(held) if parks => held.notes_moment(Kind::TimerArmed, id, 0),
             Some(held) => held.notes(Kind::TimerArmed, id, 0),
-            None => self.outside.notes(Kind::TimerArmed, id, 0),
-        }
-    }
-
-    /// As `on_timer_armed`, for a G that parks next.
-    #[inline]
-    pub(crate) fn on_park_timer_armed(&self, held: Option<Held<'_>>, id: u64) {
-        match held {
-            Some(held) => held.notes_moment(Kind::TimerArmed, id, 0),
             None => self.outside.notes(Kind::TimerArmed, id, 0),
         }
     }
@@ -378,11 +374,6 @@ impl Events {
             true => self.rescues.note_declared(),
             false => self.on_rescue(Some(g), Some(m.shared()), None, p.away_ns(), Doing::Computing),
         }
-    }
-
-    /// `g` hands its P off as it begins `blocking`.
-    pub(crate) fn on_p_handed_off_to_block(&self) {
-        self.rescues.note_handed_off();
     }
 
     /// Counts a rescue, and leaves the reader a note of it if it is to be reported.
