@@ -63,7 +63,7 @@ fn asked(direction: Direction) -> libc::c_short {
     }
 }
 
-/// The event that the peer writes no more, where the system tells that apart.
+/// The event that the peer writes no more, where the system has one.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const PEER_ENDED: libc::c_short = libc::POLLRDHUP;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]

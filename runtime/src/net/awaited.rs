@@ -44,8 +44,8 @@ impl<S: Sourced> Socket<S> {
     pub(crate) fn ready(&self, interest: Interest) -> io::Result<Ready> {
         match interest.single() {
             Some(direction) => self.ready_in(direction, interest),
-            // A parked thread waits in one direction. A future leaves a word in each, and may be polled on any
-            // OS thread.
+            // A parked thread waits in one direction. A future leaves a word in each, and may be polled on
+            // any OS thread.
             None => sched::block_on::block_on(self.any_ready_async(interest)),
         }
     }

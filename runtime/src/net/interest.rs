@@ -1,5 +1,5 @@
-//! What a caller waits for at a socket (`Interest`), and what the socket is ready for (`Ready`). The names are
-//! those of tokio.
+//! What a caller waits for at a socket (`Interest`), and what the socket is ready for (`Ready`). The names
+//! are those of tokio.
 
 use std::fmt;
 use std::ops::{BitAnd, BitOr, BitOrAssign};
@@ -107,7 +107,7 @@ impl fmt::Debug for Interest {
 /// What a socket was ready for when the call that returned this looked at it.
 ///
 /// Another thread may have read or written since. `is_read_closed` and `is_write_closed` say what the system
-/// has told: an end may be known late, and some systems tell only that both directions have ended.
+/// knows: an end may come late, and some systems report only the end of both directions.
 ///
 /// ```
 /// use runtime::net::{Interest, UdpSocket};

@@ -29,8 +29,8 @@ use sealed::Sealed;
 
 impl<L: ?Sized> Sealed for Arc<L> {}
 
-/// Locking an `Arc` of a [`Mutex`](super::Mutex) or a [`FairMutex`](super::FairMutex) in a future that borrows
-/// nothing. It is tokio's `lock_owned`.
+/// Locking an `Arc` of a [`Mutex`](super::Mutex) or a [`FairMutex`](super::FairMutex) in a future that
+/// borrows nothing. It is tokio's `lock_owned`.
 ///
 /// What [`LockAsync`](super::LockAsync) says of a drop, of guards and of deadlocks holds here, too.
 ///

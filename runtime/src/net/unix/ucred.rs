@@ -5,8 +5,9 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// The process at the other end of a Unix socket, from [`UnixStream::peer_cred`](super::UnixStream::peer_cred).
-/// Linux only.
+/// The process at the other end of a Unix socket. Linux only.
+///
+/// [`UnixStream::peer_cred`](super::UnixStream::peer_cred) returns it.
 ///
 /// The system keeps what held when the connection, or the listener, was made. The process may have changed
 /// its user since.
@@ -48,7 +49,7 @@ impl UCred {
         Ok(UCred { pid: Some(peer.pid).filter(|&pid| pid != 0), uid: peer.uid, gid: peer.gid })
     }
 
-    /// Returns the id of the process, or `None` if the system does not tell it.
+    /// Returns the id of the process, or `None` if the system does not say.
     ///
     /// ```
     /// let (one, _other) = runtime::net::unix::UnixStream::pair()?;
