@@ -1,9 +1,10 @@
 //! Green threads with the API of `std::thread`, and their cancellation.
 //!
 //! Names, signatures and semantics are those of `std::thread`. [`JoinHandle::cancel`], [`cancelled`],
-//! [`uncancellable`] and [`pin`] are additions. [`JoinSet`], [`AbortHandle`] and [`JoinError`] are those of
-//! tokio.
+//! [`uncancellable`] and [`pin`] are additions. [`JoinSet`], [`JoinMap`], [`AbortHandle`] and [`JoinError`] are
+//! those of tokio.
 
+mod join_map;
 mod join_set;
 mod name_panics;
 
@@ -20,6 +21,7 @@ pub use crate::scope::{Scope, ScopedJoinHandle, TryJoinHandle, TryScope, scope, 
 pub use crate::thread_local::{AccessError, LocalKey, TaskLocal, TaskLocalError, TaskLocalFuture};
 pub use crate::time::{sleep, sleep_until};
 pub use crate::yield_now;
+pub use join_map::JoinMap;
 pub use join_set::{JoinSet, TrySpawnError};
 pub use name_panics::name_panics;
 /// The payload with which a cancelled green thread unwinds, and the error that [`JoinHandle::join`] then

@@ -10,6 +10,7 @@ mod context_slots_for_all;
 mod futures;
 mod futures_third_party;
 mod join_error;
+mod join_map;
 mod join_set;
 mod locals;
 mod own_locals;
