@@ -8,6 +8,7 @@
 //! | one message at a time, which can be stopped and set again | [`Timer`], [`after`], [`at`] | [`Timer::fired_async`] |
 //! | messages at regular times | [`Ticker`], [`tick`] | [`Ticker::tick_async`] |
 //! | regular times, for one waiter | [`Interval::tick`] | [`Interval::tick_async`] |
+//! | values that come out at a time each | [`DelayQueue::next_expired`] | [`DelayQueue::next_expired_async`] |
 //! | run a function at a time | [`after_func`] | |
 //!
 //! ```
@@ -25,6 +26,7 @@
 //! assert!(dog.stop());
 //! ```
 
+pub mod delay_queue;
 mod interval;
 mod sleep;
 mod ticker;
@@ -33,6 +35,7 @@ mod timer;
 use std::pin::Pin;
 
 pub use crate::channel::{after, at};
+pub use delay_queue::DelayQueue;
 pub use interval::{Interval, interval, interval_at};
 /// The error of [`timeout`] and [`timeout_async`]: the time was up.
 ///

@@ -1,6 +1,7 @@
 //! Sleeps, time-outs, and the types of `runtime::time`.
 
 mod after_func;
+mod delay_queue;
 mod interval;
 mod latency;
 mod sleep_future;
