@@ -1,4 +1,4 @@
-//! Standard input, output and error as streams that park their callers, and [`copy()`]. Unix only.
+//! Standard input, output and error as streams that park their callers, [`copy()`] and [`copy_bidirectional()`]. Unix only.
 //!
 //! The rest of `std::io` works as it is: its traits, for this crate's sockets, pipes and files.
 //!
@@ -6,10 +6,12 @@
 //! (see [moving](crate::docs::moving)). The locks of this module belong to the green thread.
 
 mod copy;
+mod copy_bidirectional;
 mod descriptor;
 mod output;
 mod stdin;
 
 pub use copy::copy;
+pub use copy_bidirectional::copy_bidirectional;
 pub use output::{Stderr, StderrLock, Stdout, StdoutLock, stderr, stdout};
 pub use stdin::{Stdin, StdinLock, stdin};

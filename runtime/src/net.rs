@@ -94,6 +94,8 @@ mod udp;
 pub mod unix;
 
 pub use addrs::ToSocketAddrs;
+#[cfg(unix)]
+pub(crate) use halves::shut;
 pub use halves::{OwnedReadHalf, OwnedWriteHalf, ReuniteError, Split};
 #[cfg(unix)]
 pub use interest::{Interest, Ready};

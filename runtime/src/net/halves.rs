@@ -22,6 +22,12 @@ mod private {
     }
 }
 
+/// Ends reading, writing or both of a stream.
+#[cfg(unix)]
+pub(crate) fn shut<S: Split>(stream: &S, how: Shutdown) -> io::Result<()> {
+    private::Sealed::shut(stream, how)
+}
+
 macro_rules! split {
     ($stream:ident, $made:literal) => {
         impl Split for $stream {}

@@ -2,6 +2,8 @@
 
 mod allocations;
 mod async_calls;
+#[cfg(unix)]
+mod copy;
 mod debug;
 mod descriptors;
 mod faults;

@@ -83,6 +83,7 @@ fn at_the_root_and_in_thread() {
         AbortHandle: "SYUR";
         JoinError: "SYUR";
         JoinSet<u8>: "SYUR";
+        JoinMap<u8, u8>: "SYUR";
         TrySpawnError<u8>: "SYUR";
         Thread: "SYUR";
         ThreadId: "SYUR";
@@ -111,7 +112,7 @@ fn at_the_root_and_in_thread() {
 #[test]
 fn in_channel_and_time() {
     use runtime::channel::*;
-    use runtime::time::{Elapsed, Interval, MissedTickBehavior, Sleep, Ticker, Timer};
+    use runtime::time::{DelayQueue, Elapsed, Interval, MissedTickBehavior, Sleep, Ticker, Timer};
     table! {
         Sender<u8>: "SYUR";
         Receiver<u8>: "SYUR";
@@ -137,6 +138,9 @@ fn in_channel_and_time() {
         MissedTickBehavior: "SYUR";
         Sleep: "SYUR";
         Interval: "SYUR";
+        DelayQueue<u8>: "SYUR";
+        runtime::time::delay_queue::Key: "SYUR";
+        runtime::time::delay_queue::Expired<u8>: "SYUR";
         Ticker: "SYUR";
         Timer: "SYUR";
     }
