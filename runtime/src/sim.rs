@@ -105,8 +105,8 @@ use crate::spawn::start;
 
 #[doc(inline)]
 pub use ::sim::{
-    Failure, Faults, Node, ParseScheduleError, Report, Schedule, Strategy, atomic, fault, fs, is_simulated,
-    net, node, point, random, real,
+    Failure, Faults, Node, ParseScheduleError, Report, Schedule, Strategy, atomic, fault, fs, heal,
+    is_simulated, net, node, point, random, real, settle,
 };
 
 /// Runs `main` in a simulation with the given seed, and returns its value.

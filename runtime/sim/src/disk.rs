@@ -53,7 +53,7 @@ pub(super) struct Disks {
     all: Mutex<BTreeMap<u32, Disk>>,
     /// The qualities that were set, and that of all other disks.
     qualities: Mutex<BTreeMap<u32, Quality>>,
-    usual: Quality,
+    usual: Mutex<Quality>,
     /// Decides how long the calls take. Not the network's decisions: a delay is no fault.
     delays: Mutex<Random>,
 }
@@ -98,7 +98,13 @@ fn pass(time: Duration) {
 impl Disks {
     pub(super) fn new(network: Arc<Network>, usual: Quality, seed: u64) -> Arc<Disks> {
         let delays = Mutex::new(Random::new(seed));
-        Arc::new(Disks { network, all: Mutex::default(), qualities: Mutex::default(), usual, delays })
+        Arc::new(Disks {
+            network,
+            all: Mutex::default(),
+            qualities: Mutex::default(),
+            usual: Mutex::new(usual),
+            delays,
+        })
     }
 
     /// Returns how long the next call takes, and whether its effect comes at the end of that time.
@@ -121,8 +127,19 @@ impl Disks {
         self.qualities.lock().insert(node, quality);
     }
 
+    /// Ends the faults of all disks.
+    pub(super) fn heal(&self) {
+        let heal =
+            |quality: &mut Quality| quality.probabilities().into_iter().for_each(|chance| *chance = 0.0);
+        self.qualities.lock().values_mut().for_each(heal);
+        heal(&mut self.usual.lock());
+    }
+
     fn quality<T>(&self, node: u32, of: impl FnOnce(&Quality) -> T) -> T {
-        of(self.qualities.lock().get(&node).unwrap_or(&self.usual))
+        match self.qualities.lock().get(&node) {
+            Some(quality) => of(quality),
+            None => of(&self.usual.lock()),
+        }
     }
 
     /// Decides which of the faults goes wrong in a call, by their probabilities. Returns the random numbers of

@@ -49,6 +49,20 @@ impl Default for Quality {
 }
 
 impl Quality {
+    /// Returns the probabilities of all faults.
+    pub(super) fn probabilities(&mut self) -> [&mut f64; 8] {
+        [
+            &mut self.short,
+            &mut self.error,
+            &mut self.lost_sync,
+            &mut self.rot,
+            &mut self.bad_sector,
+            &mut self.lost_write,
+            &mut self.misdirected_write,
+            &mut self.slow.0,
+        ]
+    }
+
     /// Returns the quality of a good disk: any capacity, calls that take 1 to 50 µs, and no faults.
     ///
     /// ```

@@ -123,8 +123,8 @@ impl<'s, F: Fn() + Send + Sync> Exploration<'s, F> {
 
     fn with(&self, seed: u64, strategy: &Strategy, steps: Steps) -> Ended<()> {
         let chooser = Chooser::new(strategy, seed, self.length, &self.path);
-        let world = World::new(seed, chooser, self.settings.limits(strategy), steps, self.host);
-        run(&world, &self.settings.faults, &self.main)
+        let world = World::new(seed, chooser, self.settings.limits(strategy, seed), steps, self.host);
+        run(&world, &self.main)
     }
 
     fn failure(&self, seed: u64, runs: u64, ended: Ended<()>) -> Box<Failure> {

@@ -6,9 +6,12 @@ use std::time::Duration;
 use sched::simulation;
 use sched::sleep::sleep;
 
+pub(super) mod heal;
+
 use super::disk_quality;
 use super::network::{Network, Works};
 use super::quality::Quality;
+use super::random::Random;
 use super::schedule::Fault;
 use super::start::start;
 
@@ -52,6 +55,7 @@ pub struct Faults {
     kill: f64,
     cut_power: f64,
     clock_skew: Duration,
+    swarm: bool,
 }
 
 impl Default for Faults {
@@ -68,6 +72,7 @@ impl Default for Faults {
             kill: 0.0,
             cut_power: 0.0,
             clock_skew: Duration::ZERO,
+            swarm: false,
         }
     }
 }
@@ -162,6 +167,44 @@ impl Faults {
         self
     }
 
+    /// Sets whether each run has only some of the faults that are set: the seed decides for each kind of fault,
+    /// by half, whether it happens in the run at all (swarm testing, Groce et al., 2012). So there are runs
+    /// in which one fault does not hide what another one would show.
+    ///
+    /// ```
+    /// # runtime::sim!();
+    /// let faults = runtime::sim::Faults::new().partition(0.2).kill(0.1).swarm(true);
+    /// ```
+    pub fn swarm(mut self, swarm: bool) -> Self {
+        self.swarm = swarm;
+        self
+    }
+
+    /// Returns the faults of the run with this seed.
+    pub(super) fn of_seed(&self, seed: u64) -> Faults {
+        let mut faults = self.clone();
+        if faults.swarm {
+            let mut random = Random::new(seed ^ 0x5_BA4);
+            // The first numbers of neighbouring seeds are mixed once more.
+            random = Random::new(random.next());
+            let mut is_left_out = || random.below(2) == 0;
+            if is_left_out() {
+                faults.clock_skew = Duration::ZERO;
+            }
+            faults.probabilities().filter(|_| is_left_out()).for_each(|chance| *chance = 0.0);
+        }
+        faults
+    }
+
+    /// Returns the probabilities of all faults.
+    fn probabilities(&mut self) -> impl Iterator<Item = &mut f64> {
+        let Faults { partition, partition_oneway, hold, reset, kill, cut_power, .. } = self;
+        [partition, partition_oneway, hold, reset, kill, cut_power]
+            .into_iter()
+            .chain(self.quality.probabilities())
+            .chain(self.disk.probabilities())
+    }
+
     probabilities! {
         /// Sets the probability that a tick begins a [partition](super::net::partition) of two nodes.
         partition;
@@ -224,6 +267,9 @@ impl Faults {
     }
 
     fn tick(&self, network: &Arc<Network>) {
+        if network.with(|state| state.healed) {
+            return;
+        }
         let decided = network.with(|state| {
             let (fault, number) = state.decisions.decide(Fault::Tick, &self.chances());
             let mut random = state.decisions.random(Fault::Tick, number);
@@ -239,8 +285,13 @@ impl Faults {
         let breaks = |links: &[(u32, u32)], works| {
             let (network, links) = (network.clone(), links.to_vec());
             start(None, move || {
-                let set =
-                    |works| network.with(|state| links.iter().for_each(|&link| state.set_works(link, works)));
+                // The faults may end before this green thread has begun.
+                let set = |works| {
+                    network.with(|state| {
+                        let links = links.iter().filter(|_| !state.healed).copied();
+                        links.collect::<Vec<_>>().into_iter().for_each(|link| state.set_works(link, works));
+                    });
+                };
                 set(works);
                 sleep(lasts);
                 set(Works::Yes);
@@ -252,15 +303,23 @@ impl Faults {
             3 if one != other => breaks(&links, Works::Held),
             4 => network.with(|state| state.reset_all(one, other)),
             5 | 6 => {
-                if let Some(machine) = network.machine(if one == 0 { other } else { one }) {
+                let node = if one == 0 { other } else { one };
+                if let Some(machine) = network.machine(node) {
+                    let network = network.clone();
                     start(None, move || {
+                        if !network.with(|state| state.begin_stop()) {
+                            return;
+                        }
                         if fault == 5 {
                             machine.kill()
                         } else {
                             machine.cut_power()
                         }
+                        network.with(|state| state.end_stop(node));
                         sleep(lasts);
-                        machine.restart();
+                        if network.with(|state| state.down_by_faults.remove(&node)) {
+                            machine.restart();
+                        }
                     });
                 }
             }

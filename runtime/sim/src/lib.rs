@@ -69,6 +69,7 @@ use schedule::Fault;
 
 pub use escapes::real::real;
 pub use faults::Faults;
+pub use faults::heal::{heal, settle};
 pub use node::{Node, node};
 pub use report::{Failure, Report};
 #[doc(hidden)]
@@ -141,6 +142,6 @@ pub fn point() {
 #[must_use]
 pub fn fault(probability: f64) -> bool {
     network::here().is_some_and(|network| {
-        network.with(|state| state.decisions.decide(Fault::Program, &[probability]).0 > 0)
+        network.with(|state| !state.healed && state.decisions.decide(Fault::Program, &[probability]).0 > 0)
     })
 }

@@ -33,7 +33,7 @@ mod tcp;
 mod udp;
 mod unix;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -75,6 +75,8 @@ pub struct Network {
     /// How far the clocks of the nodes are ahead, in ns.
     skews: Mutex<Vec<i64>>,
     most_skew: u64,
+    /// How long the program may still go on, and from when.
+    limit: Mutex<Option<(Duration, u64)>>,
 }
 
 /// With what a network begins.
@@ -113,6 +115,12 @@ pub(super) struct NetworkState {
     pub(super) nodes: Nodes,
     pub(super) links: Links,
     pub(super) decisions: Decisions,
+    /// True if no fault begins any more.
+    pub(super) healed: bool,
+    /// The nodes that faults have stopped, and will start again.
+    pub(super) down_by_faults: BTreeSet<u32>,
+    /// How many nodes faults are about to stop.
+    pub(super) stopping: u32,
     names: Names,
     /// How many calls green threads have made that have to end, by their ids.
     calls_after_end: BTreeMap<u64, u32>,
@@ -191,6 +199,9 @@ impl Network {
                 nodes: Nodes::new(),
                 links: Links::new(seed, quality),
                 decisions: Decisions::new(seed, replay),
+                healed: false,
+                down_by_faults: BTreeSet::new(),
+                stopping: 0,
                 names: Names::default(),
                 calls_after_end: BTreeMap::new(),
                 sockets: BTreeMap::new(),
@@ -204,6 +215,7 @@ impl Network {
             machines: Mutex::default(),
             skews: Mutex::default(),
             most_skew: u64::try_from(most_skew.as_nanos()).unwrap_or(u64::MAX),
+            limit: Mutex::default(),
         })
     }
 
@@ -224,6 +236,17 @@ impl Network {
             sched::simulation::deliver(&reports);
         }
         result
+    }
+
+    /// Sets how long the program may go on, and from when. Returns what was set before.
+    pub(super) fn set_limit(&self, limit: Option<(Duration, u64)>) -> Option<(Duration, u64)> {
+        std::mem::replace(&mut self.limit.lock(), limit)
+    }
+
+    /// Returns the time that the program has, if it is over at `now`.
+    pub(super) fn over_limit(&self, now: u64) -> Option<Duration> {
+        let (limit, from) = (*self.limit.lock())?;
+        (Duration::from_nanos(now.saturating_sub(from)) > limit).then_some(limit)
     }
 
     /// Returns the time of the next event.
@@ -362,6 +385,18 @@ impl NetworkState {
         if std::mem::replace(&mut self.nodes.get_mut(node).up, false) {
             self.close_all(node);
         }
+    }
+
+    /// A fault is about to stop a node. Returns `false` if no fault begins any more.
+    pub(super) fn begin_stop(&mut self) -> bool {
+        self.stopping += u32::from(!self.healed);
+        !self.healed
+    }
+
+    /// A fault has stopped a node, and will start it again.
+    pub(super) fn end_stop(&mut self, node: u32) {
+        self.stopping -= 1;
+        self.down_by_faults.insert(node);
     }
 
     /// Lets a node that was killed take part again.

@@ -39,6 +39,11 @@ impl Default for Quality {
 }
 
 impl Quality {
+    /// Returns the probabilities of all faults.
+    pub(super) fn probabilities(&mut self) -> [&mut f64; 3] {
+        [&mut self.loss, &mut self.duplicate, &mut self.reorder]
+    }
+
     /// Returns the quality of a good link: 1 to 10 ms, any bandwidth, and no faults.
     ///
     /// ```

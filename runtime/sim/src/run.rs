@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use sched::simulation::Simulation;
 
-use super::faults::Faults;
 use super::host::Ran;
 use super::world::{Outcome, World};
 
@@ -33,7 +32,7 @@ pub(super) struct Why {
 }
 
 /// Runs `main` in the simulation `world`. Blocks the calling OS thread.
-pub(super) fn run<T: Send>(world: &Arc<World>, faults: &Faults, main: impl FnOnce() -> T + Send) -> Ended<T> {
+pub(super) fn run<T: Send>(world: &Arc<World>, main: impl FnOnce() -> T + Send) -> Ended<T> {
     let host = world.host();
     let (mut main, mut returned) = (Some(main), None);
     let mut simulated = || {
@@ -41,7 +40,7 @@ pub(super) fn run<T: Send>(world: &Arc<World>, faults: &Faults, main: impl FnOnc
         world.begin();
         sched::simulation::record_time();
         (host.seed_selects)(world.random());
-        faults.start(world.network());
+        world.faults().start(world.network());
         let checked = || {
             assert!(super::clock::is_simulated(), "{NO_LINE}");
             main()

@@ -39,13 +39,13 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Returns what a run with this strategy is bound to.
-    pub(super) fn limits(&self, strategy: &Strategy) -> Limits {
+    /// Returns what a run with this strategy and seed is bound to.
+    pub(super) fn limits(&self, strategy: &Strategy, seed: u64) -> Limits {
         let replay = match strategy {
             Strategy::Replay(schedule) => Some(schedule.faults().clone()),
             _ => None,
         };
-        Limits { steps: self.max_steps, faults: self.faults.clone(), replay }
+        Limits { steps: self.max_steps, faults: self.faults.of_seed(seed), replay }
     }
 
     /// Replays the schedule of the environment, if there is one.

@@ -18,9 +18,9 @@ impl Settings {
         let settings = self.clone().or_replay();
         let seed = seed_of_environment().unwrap_or(seed);
         let chooser = Chooser::new(&settings.strategy, seed, 1000, &Default::default());
-        let limits = settings.limits(&settings.strategy);
+        let limits = settings.limits(&settings.strategy, seed);
         let world = World::new(seed, chooser, limits, Steps::Count, host);
-        let ended = run(&world, &settings.faults, main);
+        let ended = run(&world, main);
         let (outcome, why) = match ended.result {
             Ok(value) => return value,
             Err(why) => (ended.outcome, why),

@@ -185,6 +185,18 @@ impl World {
         self.set_phase(Phase::Failed);
     }
 
+    /// Notes that the run has failed, and returns the reason, with a dump of all green threads.
+    fn fail_with_dump(&self, why: &str) -> Arc<str> {
+        let reason: Arc<str> = format!("{why}\n\n{}", (self.host.dump)()).into();
+        self.fail(&mut self.state.lock(), &reason);
+        reason
+    }
+
+    /// Returns the faults of this run.
+    pub(super) fn faults(&self) -> &Faults {
+        &self.limits.faults
+    }
+
     /// Returns the reason if the code of a green thread has made the run fail.
     fn end_if_failed(&self, state: &mut WorldState) -> Result<(), Arc<str>> {
         match state.failed.clone() {
@@ -307,6 +319,11 @@ impl Simulation for World {
         }
         if let Some(next) = until.into_iter().chain(self.network.next()).min() {
             let next = next.max(self.now());
+            if let Some(limit) = self.network.over_limit(next).filter(|_| self.phase() == Phase::On) {
+                return Err(self.fail_with_dump(&format!(
+                    "the program has not ended within {limit:?} of simulated time after the faults"
+                )));
+            }
             // A tick of the faults comes only before something else, so that ticks alone keep nothing going.
             if self.phase() != Phase::On || !self.network.tick_before(next) {
                 self.network.move_to(next);
@@ -318,9 +335,7 @@ impl Simulation for World {
         } else {
             sched::DEADLOCK
         };
-        let reason: Arc<str> = format!("{why}\n\n{}", (self.host.dump)()).into();
-        self.fail(&mut self.state.lock(), &reason);
-        Err(reason)
+        Err(self.fail_with_dump(why))
     }
 
     fn is_down(&self, node: u32) -> bool {

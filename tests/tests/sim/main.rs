@@ -14,6 +14,7 @@ mod memory;
 mod net;
 mod net_bugs;
 mod primitives;
+mod settle;
 mod unix;
 mod waits;
 

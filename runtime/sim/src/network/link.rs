@@ -141,6 +141,14 @@ impl Links {
     pub(crate) fn set_quality(&mut self, link: Link, quality: Quality) {
         self.all.entry(link).or_default().quality = Some(quality);
     }
+
+    /// Ends the faults of all links, but for what they hold.
+    fn heal(&mut self) {
+        let set = self.all.values_mut().filter_map(|path| path.quality.as_mut());
+        for quality in set.chain([&mut self.usual]) {
+            quality.probabilities().into_iter().for_each(|chance| *chance = 0.0);
+        }
+    }
 }
 
 impl NetworkState {
@@ -205,6 +213,13 @@ impl NetworkState {
         if works == Works::Yes {
             self.release(link);
         }
+    }
+
+    /// Ends the faults of all links, and sends what they hold.
+    pub(crate) fn heal_links(&mut self) {
+        self.links.heal();
+        let links: Vec<Link> = self.links.all.keys().copied().collect();
+        links.into_iter().for_each(|link| self.set_works(link, Works::Yes));
     }
 
     /// Sends the held packets of all links to `node` again.
