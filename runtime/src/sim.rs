@@ -106,7 +106,7 @@ use crate::spawn::start;
 #[doc(inline)]
 pub use ::sim::{
     Failure, Faults, Node, ParseScheduleError, Report, Schedule, Strategy, atomic, fault, fs, heal,
-    is_simulated, net, node, point, random, real, settle,
+    is_simulated, linear, net, node, point, random, real, settle,
 };
 
 /// Runs `main` in a simulation with the given seed, and returns its value.

@@ -49,6 +49,7 @@ pub mod fs;
 pub mod futex;
 #[doc(hidden)]
 pub mod host;
+pub mod linear;
 pub mod net;
 #[doc(hidden)]
 pub mod network;

@@ -376,11 +376,15 @@ fn in_sim() {
         AtomicU64, AtomicUsize,
     };
     use runtime::sim::fs::Quality as DiskQuality;
+    use runtime::sim::linear::{Call, History, Violation};
     use runtime::sim::net::Quality;
     use runtime::sim::{Builder, Failure, Faults, Node, ParseScheduleError, Report, Schedule, Strategy};
     table! {
         Builder: "SYUR";
+        Call<'static, u8>: "SYUR";
         Failure: "SYUR";
+        History<u8>: "SYUR";
+        Violation<u8>: "SYUR";
         Faults: "SYUR";
         Node<u8>: "SYUR";
         Quality: "SYUR";

@@ -18,7 +18,7 @@ fn writable(path: &str) -> File {
     File::options().read(true).write(true).open(path).unwrap()
 }
 
-/// Writes a file whose sectors have their numbers, and makes it sure.
+/// Writes a file of which each sector has its number in all bytes, and makes the file sure.
 fn make(path: &str, sectors: u8) -> Vec<u8> {
     let bytes: Vec<u8> = (0..sectors).flat_map(|sector| [sector; SECTOR]).collect();
     fs::write(path, &bytes).unwrap();

@@ -10,6 +10,7 @@ mod faults;
 mod fs;
 mod fs_bugs;
 mod fs_decay;
+mod linear;
 mod memory;
 mod net;
 mod net_bugs;
