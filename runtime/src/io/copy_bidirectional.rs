@@ -51,8 +51,8 @@ where
     for<'s> &'s B: Read + Write,
 {
     try_scope(|scope| {
-        let there = scope.spawn(|| copy_to_end(a, b));
-        let back = scope.spawn(|| copy_to_end(b, a));
+        let there = scope.spawn(|| copy_to_end::<A, B>(a, b));
+        let back = scope.spawn(|| copy_to_end::<B, A>(b, a));
         Ok((there.join(), back.join()))
     })
 }
