@@ -30,7 +30,6 @@ use crate::g::wait::{Decision, Outcome};
 use crate::g::{GRef, Ticket};
 use crate::m::current::current_g;
 use crate::m::os_thread;
-use crate::run::wake;
 
 /// The waker of one future of the thread that made it.
 pub struct CaseWaker(Arc<Inner>);
@@ -39,13 +38,16 @@ struct Inner {
     token: CaseToken,
     /// The waiter. The number in the token guards this reference.
     g: GRef,
+    /// Makes the waiter runnable after its parked wait was decided.
+    ready: fn(GRef),
 }
 
 impl CaseWaker {
-    /// Makes a waker for a future that the calling thread polls.
-    pub fn new() -> CaseWaker {
+    /// Makes a waker for a future that the calling thread polls. `ready` makes the thread runnable after its
+    /// parked wait was decided.
+    pub(crate) fn of_caller(ready: fn(GRef)) -> CaseWaker {
         let g = current_g().unwrap_or_else(os_thread::proxy_g).shared();
-        CaseWaker(Arc::new(Inner { token: CaseToken::new(), g }))
+        CaseWaker(Arc::new(Inner { token: CaseToken::new(), g, ready }))
     }
 
     /// Returns the waker for a poll. The result does not count as a reference.
@@ -68,12 +70,6 @@ impl CaseWaker {
     }
 }
 
-impl Default for CaseWaker {
-    fn default() -> Self {
-        CaseWaker::new()
-    }
-}
-
 impl std::fmt::Debug for CaseWaker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CaseWaker").finish_non_exhaustive()
@@ -90,7 +86,7 @@ impl Inner {
 
     fn wake(&self) {
         if let Some(g) = self.decide() {
-            wake::ready(g);
+            (self.ready)(g);
         }
     }
 }

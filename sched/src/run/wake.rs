@@ -25,7 +25,7 @@ use crate::p::Held;
 use crate::p::event::By;
 use crate::p::run_queue::RunQueue;
 use crate::run::boundary::{Entered, enter};
-use crate::run::case_waker;
+use crate::run::case_waker::{self, CaseWaker};
 use crate::run::sched::Sched;
 use crate::sys::fork::is_forked;
 
@@ -290,6 +290,19 @@ impl Sched {
             self.start_m(p, true);
             self.events.on_delay_outside();
         }
+    }
+}
+
+impl CaseWaker {
+    /// Makes a waker for a future that the calling thread polls.
+    pub fn new() -> CaseWaker {
+        CaseWaker::of_caller(ready)
+    }
+}
+
+impl Default for CaseWaker {
+    fn default() -> Self {
+        CaseWaker::new()
     }
 }
 
