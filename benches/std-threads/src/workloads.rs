@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Condvar, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,7 +30,8 @@ pub const WORKLOADS: &[Workload] = &[
     Workload { name: "mutex", run: contended_mutex, size: 1_000_000, small: 1000 },
     Workload { name: "echo-100", run: |ms| echo(100, ms), size: 3000, small: 100 },
     Workload { name: "echo-1000", run: |ms| echo(1000, ms), size: 3000, small: 100 },
-    Workload { name: "memory", run: memory_of_each, size: 10_000, small: 100 },
+    Workload { name: "memory-10000", run: memory_of_each, size: 10_000, small: 100 },
+    Workload { name: "memory-100000", run: memory_of_each, size: 100_000, small: 200 },
     Workload { name: "sleepers-10000", run: sleepers, size: 10_000, small: 100 },
     Workload { name: "sleepers-100000", run: sleepers, size: 100_000, small: 200 },
 ];
@@ -194,12 +195,21 @@ fn ask(address: SocketAddr, all_there: &Barrier, stops: &AtomicBool) -> io::Resu
 
 /// Threads that wait at a barrier.
 fn memory_of_each(n: usize) -> Figures {
-    let barrier = Barrier::new(n + 1);
+    let (barrier, begun) = (Barrier::new(n + 1), AtomicUsize::new(0));
+    let wait = || {
+        begun.fetch_add(1, Ordering::Relaxed);
+        barrier.wait();
+    };
     let before = memory::used();
     let mut each = 0.0;
     thread::scope(|scope| {
-        (0..n).for_each(|_| _ = scope.spawn(|| barrier.wait()));
-        thread::sleep(Duration::from_secs(1));
+        (0..n).for_each(|_| _ = scope.spawn(wait));
+        // A thread that has not begun has no memory yet.
+        while begun.load(Ordering::Relaxed) < n {
+            thread::sleep(Duration::from_millis(10));
+        }
+        // The last ones are about to wait.
+        thread::sleep(Duration::from_millis(500));
         each = (memory::used() - before) / n as f64;
         barrier.wait();
     });
