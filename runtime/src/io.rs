@@ -1,4 +1,5 @@
-//! Standard input, output and error as streams that park their callers, [`copy()`] and [`copy_bidirectional()`]. Unix only.
+//! Standard input, output and error as streams that park their callers, [`copy()`] and
+//! [`copy_bidirectional()`]. Unix only.
 //!
 //! The rest of `std::io` works as it is: its traits, for this crate's sockets, pipes and files.
 //!

@@ -11,7 +11,7 @@
 //! | [`Semaphore`], [`Notify`] | tokio: the method that parks has tokio's name, the method that is awaited ends in `_async` |
 //! | [`oneshot`], [`watch`], [`broadcast`], [`OnceCell`] | tokio, with the same suffix; [`oneshot::Receiver`] is a future |
 //! | [`LockAsync`], [`RwLockAsync`] | mutexes and reader-writer locks that are awaited: `lock_async`, `read_async`, `write_async` |
-//! | [`LockArcAsync`], [`RwLockArcAsync`] | the same with guards that keep an `Arc`: `lock_arc_async`, `read_arc_async`, `write_arc_async` |
+//! | [`LockArcAsync`], [`RwLockArcAsync`] | the same for locks in an `Arc`, as tokio's `lock_owned` |
 //! | [`WaitGroup`] | `crossbeam-utils` |
 //!
 //! # Cancellation and time-outs

@@ -1,8 +1,8 @@
 //! Green threads with the API of `std::thread`, and their cancellation.
 //!
 //! Names, signatures and semantics are those of `std::thread`. [`JoinHandle::cancel`], [`cancelled`],
-//! [`uncancellable`] and [`pin`] are additions. [`JoinSet`], [`JoinMap`], [`AbortHandle`] and [`JoinError`] are
-//! those of tokio.
+//! [`uncancellable`] and [`pin`] are additions. [`JoinSet`], [`JoinMap`], [`AbortHandle`] and [`JoinError`]
+//! are those of tokio.
 
 mod join_map;
 mod join_set;

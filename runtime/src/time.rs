@@ -8,7 +8,7 @@
 //! | one message at a time, which can be stopped and set again | [`Timer`], [`after`], [`at`] | [`Timer::fired_async`] |
 //! | messages at regular times | [`Ticker`], [`tick`] | [`Ticker::tick_async`] |
 //! | regular times, for one waiter | [`Interval::tick`] | [`Interval::tick_async`] |
-//! | values that come out at a time each | [`DelayQueue::next_expired`] | [`DelayQueue::next_expired_async`] |
+//! | values, each at its time | [`DelayQueue::next_expired`] | [`DelayQueue::next_expired_async`] |
 //! | run a function at a time | [`after_func`] | |
 //!
 //! ```

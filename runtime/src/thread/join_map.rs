@@ -34,7 +34,7 @@ use crate::spawn::Entry;
 /// ```
 #[must_use = "dropping a JoinMap cancels its members and waits for them"]
 pub struct JoinMap<K, V> {
-    /// The members, and those that were replaced and have not ended.
+    /// The members, and the replaced ones that have not ended.
     set: JoinSet<V>,
     by_key: HashMap<K, AbortHandle>,
     /// The key of each member in `by_key`.

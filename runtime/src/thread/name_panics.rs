@@ -4,6 +4,10 @@ use std::fmt::Write as _;
 use std::panic::{set_hook, take_hook};
 use std::sync::Once;
 
+use sched::GHandle;
+
+use crate::handles::thread::{Thread, id_of};
+
 /// Makes each panic of a green thread name that green thread. A line on stderr precedes the message of the
 /// panic. It has the id of the green thread, its name, and the place where it was spawned:
 ///
@@ -51,8 +55,9 @@ fn line() -> Option<String> {
     if !sched::park::on_green_thread() {
         return None;
     }
-    let thread = super::current();
-    let mut line = format!("green thread {}", crate::handles::thread::id_of(&thread.0));
+    let current = GHandle::current();
+    let thread = Thread::from_handle(&current);
+    let mut line = format!("green thread {}", id_of(&thread.0));
     // Writing to a string does not fail.
     if let Some(name) = thread.name() {
         let _ = write!(line, " '{}'", name.escape_debug());

@@ -152,7 +152,7 @@ impl<T> DelayQueue<T> {
         DelayQueue { entries: Slab::new(), order: BTreeMap::new(), next: 0, alarm: None }
     }
 
-    /// Returns the number of entries, those whose time has come included.
+    /// Returns the number of entries, whether or not their time has come.
     ///
     /// ```
     /// # let mut queue = runtime::time::DelayQueue::new();
@@ -325,8 +325,8 @@ impl<T> DelayQueue<T> {
         self.entries.clear();
     }
 
-    /// Waits until the time of the first entry has come, and returns the entry. Returns `None` if the queue is
-    /// empty.
+    /// Waits until the time of the first entry has come, and returns the entry. Returns `None` if the queue
+    /// is empty.
     ///
     /// # Cancellation
     ///
@@ -344,8 +344,8 @@ impl<T> DelayQueue<T> {
         Some(self.take_first())
     }
 
-    /// Waits as [`next_expired`](DelayQueue::next_expired) does, in a future, with any executor. If the future
-    /// is dropped before it is ready, no entry is lost.
+    /// Waits as [`next_expired`](DelayQueue::next_expired) does, in a future, with any executor. If the
+    /// future is dropped before it is ready, no entry is lost.
     ///
     /// # Panics
     ///
@@ -375,8 +375,8 @@ impl<T> DelayQueue<T> {
     }
 
     /// Polls for the entry that [`next_expired`](DelayQueue::next_expired) returns, for futures that are
-    /// written by hand. If it is pending, the waker of the last call is woken when the time of the first entry
-    /// has come, also if that entry or its time is changed until then.
+    /// written by hand. If it is pending, the waker of the last call is woken when the time of the first
+    /// entry has come, also if that entry or its time is changed until then.
     ///
     /// It is ready with `None` if the queue is empty. No waker is woken by a later insert then.
     ///

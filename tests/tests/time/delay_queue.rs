@@ -94,7 +94,7 @@ fn a_change_wakes_the_task_that_has_polled() {
         let Poll::Ready(Some(first)) = queue.poll_expired(&mut cx) else { panic!("its time has come") };
         assert_eq!(first.into_inner(), "early");
         assert!(queue.poll_expired(&mut cx).is_pending());
-        // An entry whose time is set anew.
+        // The time of an entry is set anew.
         let before = count.0.load(SeqCst);
         queue.reset(&late, MILLI);
         let mut polled = Poll::Pending;
