@@ -103,6 +103,34 @@ impl<M: Model> Default for History<M> {
 
 impl<M: Model> History<M> {
     /// Returns a history without operations.
+    ///
+    /// ```
+    /// # runtime::sim!();
+    /// use runtime::sim::linear::{History, Model};
+    ///
+    /// /// A read of a clock, which must not go back.
+    /// #[derive(Clone, Debug)]
+    /// struct Read(u32);
+    ///
+    /// impl Model for Read {
+    ///     type State = u32;
+    ///     type Part = ();
+    ///     fn part(&self) {}
+    ///     fn apply(&self, last: &u32) -> Option<u32> {
+    ///         (self.0 >= *last).then_some(self.0)
+    ///     }
+    /// }
+    ///
+    /// let history = History::new();
+    /// history.call(1).returned(Read(5)); // The client 1 calls, and gets an answer at once.
+    /// history.add(2, 7_000_000_000, Some(8_000_000_000), Read(6)); // In ns, noted by the caller.
+    /// history.call(3).unanswered(Read(2)); // It may never have happened.
+    /// assert_eq!(history.answered(), 2);
+    /// history.check().unwrap();
+    /// history.add(2, 9_000_000_000, Some(9_000_000_001), Read(3));
+    /// let violation = history.check().unwrap_err();
+    /// assert!(violation.to_string().contains("client 2: Read(3)"));
+    /// ```
     #[must_use]
     pub fn new() -> Self {
         History { start: Instant::now(), noted: Mutex::new(Noted { last: 0, operations: Vec::new() }) }

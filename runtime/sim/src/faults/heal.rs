@@ -6,8 +6,8 @@ use crate::disk;
 use crate::network;
 
 /// Ends all faults of the simulation, for good: repairs all links and delivers what they hold, restarts the
-/// nodes that [`Faults`](crate::Faults) have stopped, and sets each quality of links and disks free of faults. No
-/// further fault begins, and [`fault`](crate::fault()) returns `false`.
+/// nodes that [`Faults`](crate::Faults) have stopped, and sets each quality of links and disks free of
+/// faults. No further fault begins, and [`fault`](crate::fault()) returns `false`.
 ///
 /// Latencies, bandwidths and capacities stay. So do the clocks of nodes, and what disks have lost already:
 /// rotten bytes and bad sectors. A node that the program itself has stopped stays down.
