@@ -1,18 +1,15 @@
 //! Histories with a known answer, which the checker must find.
 
 use crate::linear::Action::{Cas, Read, Write};
-use crate::linear::{Action, Operation, check};
+use crate::linear::{Action, History, OnKey};
 
 /// Each operation: its client, its call, its return (0 if there was none), and what it did.
 fn is_linearizable(operations: &[(u64, u64, u64, Action)]) -> bool {
-    let operation = |&(client, called, returned, action)| Operation {
-        key: "k".into(),
-        client,
-        called,
-        returned: (returned > 0).then_some(returned),
-        action,
-    };
-    check(&operations.iter().map(operation).collect::<Vec<_>>()).is_ok()
+    let history = History::new();
+    for &(client, called, returned, action) in operations {
+        history.add(client, called, (returned > 0).then_some(returned), OnKey("k".into(), action));
+    }
+    history.check().is_ok()
 }
 
 const fn cas(old: u64, new: u64, swapped: Option<bool>) -> Action {

@@ -1,35 +1,31 @@
 //! The clients of a cluster under test: each does random operations on a few keys, and notes them in a
 //! history.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fastrand::Rng;
-use runtime::sync::Mutex;
 
-use crate::linear::{Action, Operation, Violation, check};
+use crate::linear::{self, Action, OnKey, Violation};
 use crate::raft::client::{Client, Error};
 
 const KEYS: u64 = 3;
 
 /// What all clients have done.
 #[derive(Debug)]
-pub(crate) struct History {
-    start: Instant,
-    operations: Mutex<Vec<Operation>>,
-}
+pub(crate) struct History(linear::History<OnKey>);
 
 impl History {
     pub(crate) fn new() -> History {
-        History { start: Instant::now(), operations: Mutex::default() }
+        History(linear::History::new())
     }
 
     /// Returns how many operations have an answer.
     pub(crate) fn answered(&self) -> usize {
-        self.operations.lock().iter().filter(|operation| operation.returned.is_some()).count()
+        self.0.answered()
     }
 
-    pub(crate) fn check(&self) -> Result<(), Violation> {
-        check(&self.operations.lock())
+    pub(crate) fn check(&self) -> Result<(), Violation<OnKey>> {
+        self.0.check()
     }
 
     /// Does random operations until `ends` returns `true`, with a pause of up to `pause` after each.
@@ -56,24 +52,20 @@ impl History {
                 _ => Action::Cas { old: *seen, new, swapped: None },
             };
             let key = format!("key{key}");
-            let called = self.now();
+            let call = self.0.call(number);
             let done = perform(&mut client, &key, wanted);
-            let returned = done.is_some().then(|| self.now());
             *seen = match done.unwrap_or(wanted) {
                 Action::Read(value) | Action::Write(value) => value,
                 Action::Cas { new, .. } => Some(new),
             };
-            // A read without an answer says nothing.
-            if returned.is_some() || !matches!(wanted, Action::Read(_)) {
-                let action = done.unwrap_or(wanted);
-                self.operations.lock().push(Operation { key, client: number, called, returned, action });
+            match done {
+                Some(action) => call.returned(OnKey(key, action)),
+                // A read without an answer says nothing.
+                None if matches!(wanted, Action::Read(_)) => drop(call),
+                None => call.unanswered(OnKey(key, wanted)),
             }
             runtime::sleep(pause.mul_f64(random.f64()));
         }
-    }
-
-    fn now(&self) -> u64 {
-        self.start.elapsed().as_nanos() as u64
     }
 }
 

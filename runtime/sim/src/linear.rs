@@ -211,7 +211,7 @@ impl<M: Model> Call<'_, M> {
 }
 
 /// The operations of a part of a service that no order explains. Its text lists them in the order of their
-/// calls. A star marks those that are left where the search came furthest.
+/// calls. A star marks each operation that is left where the search came furthest.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Violation<M> {
     operations: Vec<Operation<M>>,
