@@ -92,6 +92,12 @@ fn operations_of_one_moment_have_the_order_in_which_they_were_made() {
         history.check().unwrap();
         history.call(1).returned(Pop(0, Some(7)));
         history.check().unwrap_err();
+
+        // Before the push, not beside it.
+        let history = History::new();
+        history.call(2).returned(Pop(0, Some(1)));
+        history.call(1).returned(Push(0, 1));
+        history.check().unwrap_err();
     });
 }
 
