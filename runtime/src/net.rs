@@ -94,9 +94,9 @@ mod udp;
 pub mod unix;
 
 pub use addrs::ToSocketAddrs;
-#[cfg(unix)]
-pub(crate) use halves::shut;
 pub use halves::{OwnedReadHalf, OwnedWriteHalf, ReuniteError, Split};
+#[cfg(unix)]
+pub(crate) use halves::{share, shut};
 #[cfg(unix)]
 pub use interest::{Interest, Ready};
 pub use look_up::{lookup_host, lookup_host_async};

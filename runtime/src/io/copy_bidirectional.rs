@@ -1,10 +1,10 @@
 //! `copy_bidirectional`: between two streams, in both directions, to both ends.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::net::Shutdown;
 
 use super::copy;
-use crate::net::{Split, shut};
+use crate::net::{Split, share, shut};
 use crate::scope::try_scope;
 
 /// Copies from `a` to `b` and from `b` to `a` until both streams have ended. Returns the numbers of bytes: of
@@ -43,28 +43,17 @@ use crate::scope::try_scope;
 /// assert_eq!(proxy.join().unwrap()?, (8, 6));
 /// # std::io::Result::Ok(())
 /// ```
-pub fn copy_bidirectional<A, B>(a: &A, b: &B) -> io::Result<(u64, u64)>
-where
-    A: Split + Sync,
-    B: Split + Sync,
-    for<'s> &'s A: Read + Write,
-    for<'s> &'s B: Read + Write,
-{
+pub fn copy_bidirectional<A: Split, B: Split>(a: &A, b: &B) -> io::Result<(u64, u64)> {
     try_scope(|scope| {
-        let there = scope.spawn(|| copy_to_end::<A, B>(a, b));
-        let back = scope.spawn(|| copy_to_end::<B, A>(b, a));
+        let there = scope.spawn(|| copy_to_end(a, b));
+        let back = scope.spawn(|| copy_to_end(b, a));
         Ok((there.join(), back.join()))
     })
 }
 
 /// Copies in one direction until `from` ends, and then ends the writing side of `to`.
-fn copy_to_end<R, W>(from: &R, to: &W) -> io::Result<u64>
-where
-    W: Split,
-    for<'s> &'s R: Read,
-    for<'s> &'s W: Write,
-{
-    let copied = copy(&mut { from }, &mut { to })?;
+fn copy_to_end<R: Split, W: Split>(from: &R, to: &W) -> io::Result<u64> {
+    let copied = copy(&mut share(from), &mut share(to))?;
     match shut(to, Shutdown::Write) {
         // The peer has left already.
         Err(error) if error.kind() != ErrorKind::NotConnected => Err(error),

@@ -10,7 +10,7 @@ use super::TcpStream;
 use super::unix::UnixStream;
 
 /// The streams that can be split: [`TcpStream`], and `UnixStream` on Unix. No other type implements it.
-pub trait Split: private::Sealed {}
+pub trait Split: private::Sealed + Read + Write + Send + Sync {}
 
 mod private {
     use std::net::Shutdown;
@@ -20,6 +20,12 @@ mod private {
         fn is_same(&self, other: &Self) -> bool;
         fn shut(&self, how: Shutdown) -> std::io::Result<()>;
     }
+}
+
+/// Returns another owner of the same stream.
+#[cfg(unix)]
+pub(crate) fn share<S: Split>(stream: &S) -> S {
+    private::Sealed::share(stream)
 }
 
 /// Ends reading, writing or both of a stream.

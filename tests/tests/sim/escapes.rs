@@ -4,7 +4,7 @@
 use std::ffi::CString;
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -24,20 +24,14 @@ fn is_refused(name: &str, main: impl Fn() + Send + Sync) {
     assert!(failure.message().contains("escapes::"), "the stack is missing: {failure}");
 }
 
-/// Returns a path that no file has.
-fn new_path() -> PathBuf {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    std::env::temp_dir().join(format!("sim-escapes-{}-{number}", std::process::id()))
-}
-
 fn of_c(path: &Path) -> CString {
     CString::new(path.as_os_str().as_encoded_bytes()).unwrap()
 }
 
 #[test]
 fn files_are_not_read() {
-    let reads: [(&str, fn(&str)); 11] = [
+    type Reads = (&'static str, fn(&str));
+    let reads: [Reads; 11] = [
         ("open64", |path| drop(fs::File::open(path))),
         ("statx", |path| drop(fs::metadata(path))),
         ("statx", |path| drop(fs::symlink_metadata(path))),
@@ -66,9 +60,11 @@ fn files_are_not_read() {
 
 #[test]
 fn files_are_not_changed() {
-    let (file, new) = (new_path(), new_path());
+    let folder = tempfile::tempdir().unwrap();
+    let (file, new) = (folder.path().join("file"), folder.path().join("new"));
     fs::write(&file, "kept").unwrap();
-    let changes: [(&str, fn(&Path, &Path)); 11] = [
+    type Changes = (&'static str, fn(&Path, &Path));
+    let changes: [Changes; 11] = [
         ("open64", |file, _| drop(fs::write(file, "lost"))),
         ("open64", |_, new| drop(fs::write(new, "made"))),
         ("mkdir", |_, new| drop(fs::create_dir(new))),
@@ -77,7 +73,7 @@ fn files_are_not_changed() {
         ("linkat", |file, new| drop(fs::hard_link(file, new))),
         ("symlink", |file, new| drop(std::os::unix::fs::symlink(file, new))),
         ("chmod", |file, _| {
-            drop(fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(0)));
+            drop(fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(0o0)));
         }),
         ("rmdir", |file, _| drop(fs::remove_dir(file))),
         // It looks at the path first.
@@ -91,7 +87,6 @@ fn files_are_not_changed() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
     assert!(!new.exists());
     assert_eq!(std::env::current_dir().unwrap(), here);
-    fs::remove_file(&file).unwrap();
 }
 
 #[test]
@@ -113,7 +108,8 @@ static REFUSED: AtomicU32 = AtomicU32::new(0);
 
 #[test]
 fn child_processes_are_not_started() {
-    let made = new_path();
+    let folder = tempfile::tempdir().unwrap();
+    let made = folder.path().join("made");
     let command = format!("touch {}", made.display());
     let system = CString::new(&*command).unwrap();
     is_refused("a child process", || drop(std::process::Command::new("sh").args(["-c", &command]).output()));
@@ -128,8 +124,8 @@ fn child_processes_are_not_started() {
     });
     // SAFETY: the commands are C strings.
     is_refused("a child process", || assert_eq!(unsafe { libc::system(system.as_ptr()) }, -1));
-    // SAFETY: as above.
     is_refused("a child process", || {
+        // SAFETY: as above.
         assert!(unsafe { libc::popen(system.as_ptr(), c"r".as_ptr()) }.is_null())
     });
     assert!(!made.exists());
@@ -137,8 +133,8 @@ fn child_processes_are_not_started() {
 
 #[test]
 fn signals_are_not_sent() {
-    // SAFETY: a call of libc without pointers. The signal does nothing by default.
     is_refused("a signal of the system", || {
+        // SAFETY: a call of libc without pointers. The signal does nothing by default.
         assert_eq!(unsafe { libc::kill(libc::getpid(), libc::SIGURG) }, -1)
     });
     // SAFETY: as above.
@@ -174,8 +170,8 @@ fn waits_in_real_time_are_not_made() {
     is_refused("a sleep of the OS thread", || assert_eq!(unsafe { libc::usleep(1_000_000_000) }, 0));
     // SAFETY: as above.
     is_refused("a sleep of the OS thread", || assert_eq!(unsafe { libc::sleep(1_000) }, 0));
-    // SAFETY: no descriptor is asked for.
     is_refused("a wait for descriptors", || {
+        // SAFETY: no descriptor is asked for.
         assert_eq!(unsafe { libc::poll(std::ptr::null_mut(), 0, -1) }, -1)
     });
     // SAFETY: as above.
@@ -195,7 +191,8 @@ fn what_describes_the_process_is_read() {
 
 #[test]
 fn calls_are_real_where_the_code_asks_for_it() {
-    let path = new_path();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("real");
     let read = sim::run(1, || {
         sim::real(|| fs::write(&path, "real").unwrap());
         let read = sim::real(|| sim::real(|| 1) + fs::read(&path).unwrap().len());

@@ -56,7 +56,7 @@ fn a_byte_that_has_rotted_stays_so_until_it_is_written() {
                     at
                 });
                 sleep(S / 2);
-                if sim::random() % 2 == 0 {
+                if sim::random().is_multiple_of(2) {
                     node.kill()
                 } else {
                     node.cut_power()
