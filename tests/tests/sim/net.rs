@@ -510,3 +510,36 @@ fn a_node_with_a_zero_byte_in_its_name_is_refused() {
         );
     });
 }
+
+#[cfg(unix)]
+#[test]
+fn sockets_are_awaited_for_an_interest() {
+    use runtime::net::unix::UnixStream;
+    use runtime::net::{Interest, Ready};
+    check(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (two, _) = listener.accept().unwrap();
+        let both = Interest::READABLE | Interest::WRITABLE;
+        assert_eq!(one.ready(both).unwrap(), Ready::WRITABLE);
+        assert!(timeout(S, || one.readable()).is_err());
+        let waits = spawn({
+            let one = one.try_clone().unwrap();
+            move || one.readable()
+        });
+        (&two).write_all(b"x").unwrap();
+        waits.join().unwrap().unwrap();
+        assert_eq!(one.ready(both).unwrap(), Ready::READABLE | Ready::WRITABLE);
+        two.shutdown(Shutdown::Write).unwrap();
+        sleep(S);
+        let ready = one.ready(Interest::READABLE).unwrap();
+        assert!(ready.is_readable() && ready.is_read_closed() && !ready.is_write_closed());
+
+        let (from, to) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+        from.send_to(b"hello", to.local_addr().unwrap()).unwrap();
+        assert_eq!(to.peek_sender().unwrap(), from.local_addr().unwrap());
+        assert_eq!(to.recv(&mut [0; 9]).unwrap(), 5);
+        let (end, _other) = UnixStream::pair().unwrap();
+        assert_eq!(end.peer_cred().unwrap_err().kind(), std::io::ErrorKind::Unsupported);
+    });
+}
