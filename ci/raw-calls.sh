@@ -84,11 +84,13 @@ BY_RIGHT = {
     ("runtime/sim/src/clock.rs", "clock_gettime"),  # The check that the program has the line.
     ("runtime/sim/src/disk/metadata.rs", "syscall"),  # Outside of a simulation, as the caller's own call.
 }
-# std's yield goes by libc's name, and a hook parks a green thread there. The runtime's own code yields by `sched::sys::yield_thread`.
+# std's yield goes by libc's name, and a hook parks a green thread there. The runtime's own code yields by
+# `sched::sys::yield_thread`.
 yields = re.compile(r"(?<!loom::)\bthread::yield_now\b|^    thread::yield_now,")
 YIELD_BY_RIGHT = {
     "sched/src/sys/threads.rs",  # Where no hooks are.
-    "timers/src/sync.rs",  # The caller is in the runtime, or its lock is counted (sched/src/sync/hold.rs): the hook is the system call.
+    # The caller is in the runtime, or its lock is counted (sched/src/sync/hold.rs): the hook is the system call.
+    "timers/src/sync.rs",
     "runtime/src/sim.rs",  # These two ask whether the hook is there.
     "runtime/sim/src/node.rs",
 }
