@@ -89,7 +89,8 @@ BY_RIGHT = {
 yields = re.compile(r"(?<!loom::)\bthread::yield_now\b|^    thread::yield_now,")
 YIELD_BY_RIGHT = {
     "sched/src/sys/threads.rs",  # Where no hooks are.
-    # The caller is in the runtime, or its lock is counted (sched/src/sync/hold.rs): the hook is the system call.
+    # The caller is in the runtime, or its lock is counted (sched/src/sync/hold.rs). So the hook only makes the
+    # system call.
     "timers/src/sync.rs",
     "runtime/src/sim.rs",  # These two ask whether the hook is there.
     "runtime/sim/src/node.rs",
