@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Checks that the runtime calls none of the functions of libc that it replaces (features `interpose` and `sim`): its own code makes system
-# calls by netpoll/src/raw.rs. The script looks at the undefined symbols of all crates that are linked, and at the sources, also for std's
-# yield. The lists below say which uses are allowed, and why. Needs nm and python3.
+# Checks that the runtime calls none of the functions of libc that it replaces (features `interpose` and
+# `sim`): its own code makes system calls by netpoll/src/raw.rs. The script looks at the undefined symbols of
+# all crates that are linked, and at the sources, also for std's yield. The lists below say which uses are
+# allowed, and why. Needs nm and python3.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
