@@ -2,14 +2,22 @@
 # Runs tests and examples that are built for 64-bit Arm, under qemu-user, an emulator. It prints which tests it leaves out, and why. An
 # emulator on x86-64 keeps the order of memory accesses of x86-64, so the script finds no mistake in an ordering. Needs cargo-nextest, and
 # qemu-user with a compiler (ci/aarch64-cc.sh), which ci/setup.sh installs.
-# Usage: ci/aarch64.sh [--all]   (a sample; --all: also the other test programs and examples, in ci/nightly.sh)
+# Usage: ci/aarch64.sh [--musl] [--all]   (a sample; --all: also the other test programs and examples, in ci/nightly.sh;
+#        --musl: with musl in the place of glibc, linked statically)
 set -euo pipefail
 cd "$(dirname "$0")/.."
-target=aarch64-unknown-linux-gnu
+libc=gnu
+[ "${1:-}" != --musl ] || { libc=musl; shift; }
+target=aarch64-unknown-linux-$libc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$PWD/ci/aarch64-cc.sh
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
+# Rust brings musl itself, and its own code for unwinding. The compiler of C serves `ring`, which calls nothing of libc that differs.
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=$PWD/ci/aarch64-cc.sh CC_aarch64_unknown_linux_musl=$PWD/ci/aarch64-cc.sh
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER=qemu-aarch64
 # For the children of tests, and the libraries that tests compile (tests/src/child.rs).
-export TESTS_RUNNER=$CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER TESTS_CC=$PWD/ci/aarch64-cc.sh
+export TESTS_CC=$PWD/ci/aarch64-cc.sh
+if [ $libc = gnu ]; then TESTS_RUNNER=$CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER; else TESTS_RUNNER=qemu-aarch64; fi
+export TESTS_RUNNER
 
 for program in qemu-aarch64 clang aarch64-linux-gnu-ld; do
     command -v "$program" >/dev/null || { echo "ci/aarch64.sh: $program is missing, ci/setup.sh installs it" >&2; exit 1; }
@@ -51,7 +59,8 @@ run -p monochrome-netpoll -p monochrome-sched -p monochrome-sysmon --lib
 run -p tests --test thread own_locals pin:: park:: spawn::
 cargo build --quiet --locked --target "$target" --example hello --example timers
 example hello
-RUNTIME_THREAD_LOCALS=green example hello
+# Thread-locals of each green thread need glibc.
+[ $libc = musl ] || RUNTIME_THREAD_LOCALS=green example hello
 example timers 1000 --rounds 1
 [ "${1:-}" = --all ] || exit 0
 
@@ -59,8 +68,10 @@ run -p monochrome-timers -p monochrome -p monochrome-inspect --lib
 for program in thread channel sync time; do
     run -p tests --test "$program"
 done
-echo "+ thread-locals of green threads as the setting of all tests of green threads"
-RUNTIME_THREAD_LOCALS=green run -p tests --test thread
+if [ $libc = gnu ]; then
+    echo "+ thread-locals of green threads as the setting of all tests of green threads"
+    RUNTIME_THREAD_LOCALS=green run -p tests --test thread
+fi
 # Those of features, and those whose crates test nothing about this processor, are left out. timers and tour get small sizes.
 examples=(raft $(cd examples && ls ./*.rs | sed -e 's,^\./,,' -e 's,\.rs$,,' | grep -vxE 'hyper|inside|spans|timers|tls|tour|websocket'))
 cargo build --quiet --locked --target "$target" --example tour "${examples[@]/#/--example=}"
