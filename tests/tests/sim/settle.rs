@@ -162,7 +162,7 @@ fn kinds(faults: Faults) -> Vec<[bool; 4]> {
             date
         });
         fs::write("/a", [7; 100]).ok();
-        let is_skewed = sim::node("clock", || SystemTime::now()).join().unwrap();
+        let is_skewed = sim::node("clock", SystemTime::now).join().unwrap();
         let here = SystemTime::now();
         let skewed = is_skewed.duration_since(here).unwrap_or_else(|error| error.duration()) > S / 100;
         let address = SocketAddr::new(node.ip(), 9);

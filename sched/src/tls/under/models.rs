@@ -53,7 +53,7 @@ impl Stopped {
         At(self)
     }
 
-    /// Parks the G, whose M goes to `to` first. Returns `true` if it is parked.
+    /// Parks the G. Its M goes to `to` first. Returns `true` if the G is parked.
     fn stops(&self, under: &mut Under<At>, to: Option<At>) -> bool {
         // SAFETY: the caller is in the block, and `to` is its own.
         unsafe {
