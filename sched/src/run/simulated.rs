@@ -1,4 +1,4 @@
-//! `simulated`: how a simulated scheduler runs. A [`Simulation`](crate::choices::simulation::Simulation)
+//! `simulated`: how a simulated scheduler runs. A [`Simulation`]
 //! chooses which G runs next and whether the running G goes on, and says what time it is. (Feature `sim`.)
 //!
 //! A simulated scheduler has one P and no sysmon, and every G that must keep its OS thread waits at home. So
