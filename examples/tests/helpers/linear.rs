@@ -8,7 +8,7 @@ pub(crate) use runtime::sim::linear::{History, Model, Violation};
 // The checker needs no simulation, but the module that has it is there with the feature `sim` only.
 #[cfg(not(feature = "sim"))]
 #[path = "../../../runtime/sim/src/linear.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 mod checker;
 #[cfg(not(feature = "sim"))]
 #[allow(unused_imports)]
