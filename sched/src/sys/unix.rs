@@ -48,8 +48,8 @@ pub(crate) fn map(bytes: usize) -> io::Result<usize> {
 /// Unmaps memory. Returns `false` if the memory stays: the kernel had merged it with its neighbours and has
 /// no mapping left to split them (`vm.max_map_count`).
 ///
+/// # Safety
 /// `map` returned this memory, and nothing in it is used any more.
-/// `map` made it, and nothing in it is used any more.
 #[inline(never)]
 pub(crate) unsafe fn unmap(start: usize, bytes: usize) -> bool {
     // SAFETY: the caller promises that nothing in this memory is used.
