@@ -15,6 +15,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use netpoll::raw::call;
 use sched::StackCopy;
 use sched::interrupted::{Interrupted, Samples, Thread};
 
@@ -144,6 +145,8 @@ fn set_timer(interval: Duration) -> io::Result<()> {
         libc::timeval { tv_sec: interval.as_secs() as i64, tv_usec: i64::from(interval.subsec_micros()) };
     let timer = libc::itimerval { it_interval: time, it_value: time };
     // SAFETY: the call only reads `timer`.
-    let done = unsafe { libc::setitimer(libc::ITIMER_PROF, &timer, null_mut()) };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    let done = unsafe {
+        call!(libc::SYS_setitimer, libc::ITIMER_PROF, &raw const timer, null_mut::<libc::itimerval>())
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(-done as i32)) }
 }

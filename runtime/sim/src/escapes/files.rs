@@ -7,6 +7,7 @@ use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use netpoll::raw::call;
 use sched::simulation;
 
 use super::forms::{no_permission, no_pointer, refused};
@@ -82,7 +83,10 @@ unsafe fn metadata(
         return no_permission() as c_int;
     }
     // SAFETY: the caller's arguments. The kernel's type is libc's on both processors.
-    unsafe { libc::syscall(libc::SYS_newfstatat, folder, path, to, flags) as c_int }
+    match unsafe { call!(libc::SYS_newfstatat, folder, path, to, flags) } {
+        0 => 0,
+        error => netpoll::raw::fail(error) as c_int,
+    }
 }
 
 /// Defines functions that ask for the metadata of a path.

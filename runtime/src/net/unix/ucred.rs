@@ -5,6 +5,8 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
+use netpoll::raw::call;
+
 /// The process at the other end of a Unix socket. Linux only.
 ///
 /// [`UnixStream::peer_cred`](super::UnixStream::peer_cred) returns it.
@@ -34,16 +36,17 @@ impl UCred {
         // SAFETY: `peer` has room for `len` bytes, any bytes are valid for its integers, and the call keeps
         // neither pointer. The borrow of `socket` keeps the descriptor open.
         let code = unsafe {
-            libc::getsockopt(
+            call!(
+                libc::SYS_getsockopt,
                 socket.as_fd().as_raw_fd(),
                 libc::SOL_SOCKET,
                 libc::SO_PEERCRED,
-                (&raw mut peer).cast(),
-                &mut len,
+                &raw mut peer,
+                &raw mut len
             )
         };
         if code != 0 {
-            return Err(io::Error::last_os_error());
+            return Err(io::Error::from_raw_os_error(-code as i32));
         }
         // The system writes 0 for a process that the caller's namespace of processes does not have.
         Ok(UCred { pid: Some(peer.pid).filter(|&pid| pid != 0), uid: peer.uid, gid: peer.gid })
