@@ -314,7 +314,7 @@
 //! | context switches of all that | 551,000 | 920 |
 //!
 //! The rows of memory are of 28 November, three rounds each. Of the 13.4 KB, 8 are two pages of the stack,
-//! and 1.2 are std's. 4.1 are the kernel's: a stack of 2 MiB has a page table of its own. With
+//! and 4.1 are the kernel's: a stack of 2 MiB has a page table of its own. With
 //! `RUST_MIN_STACK=65536` and `RUNTIME_STACK_SIZE=65536` in the environment, 32 stacks share one.
 //!
 //! # Tests
