@@ -60,6 +60,8 @@ use token::Token;
 use wait::Wait;
 use why::{On, Why};
 
+use crate::sys::prefetch;
+
 /// What a G is doing, for dumps and metrics. No decision depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -136,7 +138,7 @@ pub(crate) struct G {
     // Fields of the M that runs the G, or of the holder of the list that the G is in.
     next: Cell<Option<GRef>>,
     /// Its coroutine, or null. Only `stack/coro.rs` knows the type behind it.
-    pub(crate) coro_ptr: Cell<*mut ()>,
+    pub(crate) coro_ptr: AtomicPtr<()>,
     // Fields of the task.
     task: Cell<Option<&'static Task>>,
     payload: UnsafeCell<Payload>,
@@ -213,7 +215,7 @@ impl G {
             life: Life::new(),
             runtime: AtomicPtr::new(std::ptr::null_mut()),
             next: Cell::new(None),
-            coro_ptr: Cell::new(std::ptr::null_mut()),
+            coro_ptr: AtomicPtr::new(std::ptr::null_mut()),
             task: Cell::new(None),
             payload: UnsafeCell::new([MaybeUninit::uninit(); PAYLOAD_WORDS]),
             joiner: UnsafeCell::new(JoinerWords::ABSENT),
@@ -256,6 +258,7 @@ impl G {
         self.origin.begin(place, name, parent);
         self.timer_lent.store(false, Ordering::Relaxed);
         self.node.store(0, Ordering::Relaxed);
+        self.next.set(None);
         self.drives.set(false);
         self.masked.set(false);
         // Relaxed: as in `G::keeps`.
@@ -372,6 +375,23 @@ impl G {
     #[inline]
     pub(crate) fn runtime(&self) -> *const Runtime {
         self.runtime.load(Ordering::Relaxed)
+    }
+
+    /// Begins to load this G into the cache.
+    #[inline(always)]
+    pub(crate) fn will_be_used(&self) {
+        for line in (0..size_of::<G>()).step_by(64) {
+            prefetch(std::ptr::from_ref(self).cast::<u8>().wrapping_add(line));
+        }
+    }
+
+    /// Returns the G that was behind this one in the list that it left last, if it did not run since. Another
+    /// thread may own that G: it is a hint. *Runs on: the M that runs this G.*
+    #[inline(always)]
+    pub(crate) fn take_next(&self) -> Option<GRef> {
+        let next = self.next.get()?;
+        self.next.set(None);
+        Some(next)
     }
 
     #[inline]

@@ -349,7 +349,12 @@ impl<'m> OwnM<'m> {
         // SAFETY: only this thread touches `dead`, and nothing below calls this function or `give_g` again.
         let dead = unsafe { &mut *self.own().dead.get() };
         match dead.pop() {
-            Some(g) => Ok(g),
+            Some(g) => {
+                if let Some(next) = dead.last() {
+                    next.will_be_used();
+                }
+                Ok(g)
+            }
             None => table::take(KEPT_GS / 2, |g| dead.push(g)),
         }
     }

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 use timers::Timer;
 
-use crate::stack::pool::CoroList;
+use crate::stack::pool::CorosOfP;
 use busy::Busy;
 use counters::Counters;
 use gate::Gate;
@@ -73,7 +73,7 @@ const ADDED: u8 = 4;
 pub(crate) struct Own {
     /// Picks from the run-next slot since a queue last had its turn.
     pub(crate) slice: Cell<u32>,
-    coros: CoroList,
+    coros: CorosOfP,
     pub(crate) gate: Gate,
     /// Chooses the wake-ups that are measured.
     pub(crate) sampler: Sampler,
@@ -108,7 +108,7 @@ impl P {
             busy: Busy::default(),
             own: Own {
                 slice: Cell::new(0),
-                coros: CoroList::new(),
+                coros: CorosOfP::new(),
                 gate: Gate::new(),
                 sampler,
                 alerts: Cell::new(0),
@@ -175,7 +175,7 @@ impl<'p> Held<'p> {
 
     /// Returns the P's list of idle coroutines.
     #[inline]
-    pub(crate) fn coros(self) -> &'p CoroList {
+    pub(crate) fn coros(self) -> &'p CorosOfP {
         &self.p.own.coros
     }
 

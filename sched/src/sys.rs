@@ -57,12 +57,14 @@ pub(crate) mod of_libc;
 ))]
 pub(crate) mod peek;
 pub(crate) mod preempt;
+mod prefetch;
 pub mod privileges;
 pub(crate) mod segment;
 pub mod starting;
 mod threads;
 mod ticks;
 
+pub(crate) use prefetch::prefetch;
 pub use threads::{Doing, processors_in_set};
 pub(crate) use threads::{
     LISTS_THREADS, blocked_at, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread,

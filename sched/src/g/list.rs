@@ -40,9 +40,10 @@ impl GList {
         self.len += 1;
     }
 
+    /// Takes the first G. It still knows the G behind it: `G::take_next`.
     pub(crate) fn pop(&mut self) -> Option<GRef> {
         let g = self.head?;
-        self.head = g.next.take();
+        self.head = g.next.get();
         if self.head.is_none() {
             self.tail = None;
         }

@@ -23,12 +23,13 @@ pub(crate) const CHUNKS: usize = 22;
 pub(crate) static TABLE: [AtomicPtr<G>; CHUNKS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS];
 /// The next index to give out. Index 0 names no G.
 pub(crate) static MADE: AtomicU32 = AtomicU32::new(1);
-static POOL: Mutex<Pool> = Mutex::new(Pool { green: GList::new(), proxies: GList::new() });
+static POOL: Mutex<Pool> = Mutex::new(Pool { green: Vec::new(), proxies: GList::new() });
 
-/// Gs not in use; the G used last is taken first. A proxy G stays a proxy G: a late waker may still touch
-/// what its OS thread sleeps on.
+/// Gs not in use; the G used last is taken first. A list through the Gs would be slower: the cache may no
+/// longer hold them, so that each step along it could be a cache miss, under the lock. A proxy G stays a
+/// proxy G: a late waker may still touch what its OS thread sleeps on.
 struct Pool {
-    green: GList,
+    green: Vec<GRef>,
     proxies: GList,
 }
 
@@ -73,7 +74,7 @@ pub(crate) fn take(n: usize, mut keep: impl FnMut(GRef)) -> io::Result<GRef> {
 pub(crate) fn give(gs: impl IntoIterator<Item = GRef>) {
     if !is_forked() {
         let mut pool = POOL.lock();
-        gs.into_iter().for_each(|g| pool.green.push_front(g));
+        pool.green.extend(gs);
     }
 }
 

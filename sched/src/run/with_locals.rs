@@ -105,6 +105,7 @@ impl Sched {
             return false;
         }
         m.set_running(Some(g));
+        Coro::expect_next(g);
         boundary::lend(m, held);
         true
     }

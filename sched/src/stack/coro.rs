@@ -17,6 +17,7 @@ use std::cell::Cell;
 use std::io;
 use std::ops::Range;
 use std::ptr;
+use std::sync::atomic::Ordering;
 
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
@@ -29,6 +30,7 @@ use crate::stack::{Stack, checked_stack_bytes};
     not(any(asan, portable))
 ))]
 use crate::sys::peek;
+use crate::sys::prefetch;
 use crate::tls::{Block, Under};
 
 pub(super) type Inner = Coroutine<GRef, Stop, (), Stack>;
@@ -55,6 +57,9 @@ pub(crate) struct Coro {
     fiber: tsan::Fiber,
 }
 
+/// The cache lines around the start of a coroutine that a switch to it uses first.
+const AHEAD: std::ops::Range<isize> = -8..2;
+
 /// Which thread-locals the closure or poll on a coroutine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
@@ -69,19 +74,22 @@ impl G {
     /// it runnable.*
     #[inline]
     pub(crate) fn coro(&self) -> *mut Coro {
-        self.coro_ptr.get().cast()
+        // Relaxed, here and below: the thread that uses the coroutine owns the G. For others it is a hint.
+        self.coro_ptr.load(Ordering::Relaxed).cast()
     }
 
     /// Gives this G a coroutine. *Runs on: the thread that owns this G.*
     #[inline]
     pub(crate) fn set_coro(&self, coro: *mut Coro) {
-        self.coro_ptr.set(coro.cast());
+        self.coro_ptr.store(coro.cast(), Ordering::Relaxed);
     }
 
     /// Takes the coroutine off this G, which has none then. *Runs on: the M that has run this G.*
     #[inline]
     pub(crate) fn take_coro(&self) -> *mut Coro {
-        self.coro_ptr.replace(ptr::null_mut()).cast()
+        let coro = self.coro();
+        self.coro_ptr.store(ptr::null_mut(), Ordering::Relaxed);
+        coro
     }
 }
 
@@ -114,6 +122,23 @@ impl Coro {
         // stack is mapped.
         unsafe { place.write(coro) };
         place
+    }
+
+    /// Begins to load into the cache what a switch to the coroutine at `coro` uses first: the coroutine, its
+    /// last frames and, above it, the start of its block. `coro` may be null, or be gone: it is only a hint.
+    #[inline(always)]
+    pub(crate) fn will_run(coro: *const Coro) {
+        for line in AHEAD {
+            prefetch(coro.cast::<u8>().wrapping_offset(line * 64));
+        }
+    }
+
+    /// Begins to load the coroutine of the G that was behind `g` in a list: it probably runs after `g`.
+    #[inline(always)]
+    pub(crate) fn expect_next(g: GRef) {
+        if let Some(next) = g.take_next() {
+            Coro::will_run(next.coro());
+        }
     }
 
     /// Takes the coroutine off its stack for good. Returns the stack.

@@ -1,9 +1,10 @@
-//! The pools of idle coroutines and their stacks: a short warm list per P, and one pool per stack size behind
-//! a lock.
+//! The pools of idle coroutines and their stacks: two short warm lists per P, and one pool per stack size
+//! behind a lock.
 //!
-//! Each list is last-in, first-out, because the stack that was used last is still in the cache. Coroutines
-//! that the runtime did not need for a while become cold. Their stacks give the memory back to the system and
-//! keep their address space.
+//! Each list is last-in, first-out, because the stack that was used last is still in the cache. Whole lists
+//! go from a P to its pool and back: the links of a list lie on stacks that the cache may no longer hold, so
+//! that each step along them can be a cache miss. Coroutines that the runtime did not need for a while become
+//! cold. Their stacks give the memory back to the system and keep their address space.
 
 #![allow(unsafe_code)]
 
@@ -25,22 +26,21 @@ use crate::stack::shortage::{Shortage, WaitLine};
 use crate::stack::{Slabs, Stack, checked_stack_bytes};
 use crate::sync::Mutex;
 
-/// The most coroutines that a P keeps; when it has more, half of `LOCAL` go to the common list.
-const LOCAL: usize = 256;
+/// How many coroutines go together from a P to its pool and back. A P keeps at most two such batches.
+const BATCH: usize = 128;
 /// How many coroutines the common list keeps when it is trimmed.
 const WARM: usize = 2048;
-/// Stacks of another size stay warm up to this many bytes, but at most `LOCAL` stacks of them.
+/// Stacks of another size stay warm up to this many bytes, but at most `2 * BATCH` stacks of them.
 const WARM_ODD_BYTES: usize = 16 << 20;
 
 /// True on Windows: each stack owns its memory, which ends with the stack. Elsewhere the slabs own all
 /// memory.
 const OWN_THEIR_MEMORY: bool = mem::needs_drop::<Stack>();
 
-/// The coroutines in one P's own list. *Runs on: the holder.*
-pub(crate) struct CoroList {
+/// A list of idle coroutines. *Runs on: the thread that owns the list.*
+struct CoroList {
     head: Cell<*mut Coro>,
-    /// Written by the holder, read by any thread.
-    len: AtomicUsize,
+    len: Cell<usize>,
 }
 
 // SAFETY: a list moves to another thread only as a whole: with its P, or under the lock of its pool. No G
@@ -48,28 +48,30 @@ pub(crate) struct CoroList {
 unsafe impl Send for CoroList {}
 
 impl CoroList {
-    pub(crate) const fn new() -> Self {
-        CoroList { head: Cell::new(ptr::null_mut()), len: AtomicUsize::new(0) }
+    const fn new() -> Self {
+        CoroList { head: Cell::new(ptr::null_mut()), len: Cell::new(0) }
     }
 
-    /// Returns how many coroutines lie in the list. *Runs on: any thread.*
     #[inline]
-    pub(crate) fn len(&self) -> usize {
-        // Relaxed: a count orders nothing.
-        self.len.load(Ordering::Relaxed)
+    fn len(&self) -> usize {
+        self.len.get()
     }
 
     /// Takes a coroutine, which stays the runtime's.
     #[inline]
-    pub(crate) fn pop(&self) -> Option<*mut Coro> {
+    fn pop(&self) -> Option<*mut Coro> {
         let coro = self.head.get();
         if coro.is_null() {
             return None;
         }
         // SAFETY: the list alone owns a coroutine that lies in it, and the stack stays mapped while the
         // runtime lives.
-        self.head.set(unsafe { (*coro).next });
-        self.len.store(self.len() - 1, Ordering::Relaxed);
+        let next = unsafe { (*coro).next };
+        if !next.is_null() {
+            Coro::will_run(next);
+        }
+        self.head.set(next);
+        self.len.set(self.len() - 1);
         Some(coro)
     }
 
@@ -78,7 +80,7 @@ impl CoroList {
         // SAFETY: the caller gives the coroutine to the list.
         unsafe { (*coro).next = self.head.get() };
         self.head.set(coro);
-        self.len.store(self.len() + 1, Ordering::Relaxed);
+        self.len.set(self.len() + 1);
     }
 
     fn move_to(&self, other: &CoroList, n: usize) {
@@ -86,6 +88,19 @@ impl CoroList {
             let Some(coro) = self.pop() else { return };
             other.push(coro);
         }
+    }
+
+    /// Exchanges all coroutines with those of `other`, in one step.
+    fn swap(&self, other: &CoroList) {
+        self.head.swap(&other.head);
+        self.len.swap(&other.len);
+    }
+
+    /// Takes all coroutines, in one step.
+    fn take(&self) -> CoroList {
+        let all = CoroList::new();
+        all.swap(self);
+        all
     }
 }
 
@@ -105,6 +120,58 @@ impl Drop for CoroList {
                 return;
             }
         }
+    }
+}
+
+/// The coroutines of one P. *Runs on: the holder.*
+pub(crate) struct CorosOfP {
+    /// The list that is used: it has at most `BATCH` coroutines.
+    first: CoroList,
+    /// Empty, or a whole batch. With it a P whose number of green threads goes up and down by a few does not
+    /// go to the pool each time.
+    second: CoroList,
+    /// How many coroutines the P has. Written by the holder, read by any thread.
+    len: AtomicUsize,
+}
+
+impl CorosOfP {
+    pub(crate) const fn new() -> Self {
+        CorosOfP { first: CoroList::new(), second: CoroList::new(), len: AtomicUsize::new(0) }
+    }
+
+    /// Returns how many coroutines the P has. *Runs on: any thread.*
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        // Relaxed: a count orders nothing.
+        self.len.load(Ordering::Relaxed)
+    }
+
+    /// Counts the coroutines anew. *Runs on: the holder, under the lock of the pool with which it exchanges
+    /// coroutines.*
+    fn count(&self) {
+        self.len.store(self.first.len() + self.second.len(), Ordering::Relaxed);
+    }
+
+    /// Takes a coroutine, which stays the runtime's.
+    #[inline]
+    pub(crate) fn pop(&self) -> Option<*mut Coro> {
+        let coro = self.first.pop().or_else(|| self.pop_second())?;
+        self.len.store(self.len() - 1, Ordering::Relaxed);
+        Some(coro)
+    }
+
+    #[cold]
+    fn pop_second(&self) -> Option<*mut Coro> {
+        self.first.swap(&self.second);
+        self.first.pop()
+    }
+
+    /// Puts a coroutine in. The first list has room for it.
+    #[inline]
+    fn push(&self, coro: *mut Coro) {
+        debug_assert!(self.first.len() < BATCH, "a list has at most one batch");
+        self.first.push(coro);
+        self.len.store(self.len() + 1, Ordering::Relaxed);
     }
 }
 
@@ -170,9 +237,11 @@ struct Pool {
 /// `Spare::idle`.
 struct Spare {
     list: CoroList,
-    /// The shortest length of the list since the last `find_surplus`: that many coroutines were not needed.
+    /// Lists of `BATCH` coroutines each.
+    batches: Vec<CoroList>,
+    /// The fewest warm coroutines since the last `find_surplus`: that many were not needed.
     fewest: usize,
-    /// How many coroutines of the list are to become cold.
+    /// How many warm coroutines are to become cold.
     surplus: usize,
     /// How many coroutines are becoming cold now, outside of the lock.
     cooling: usize,
@@ -187,39 +256,78 @@ unsafe impl Send for Spare {}
 
 impl Spare {
     const fn new() -> Self {
-        Spare { list: CoroList::new(), fewest: 0, surplus: 0, cooling: 0, bundles: ptr::null_mut(), cold: 0 }
+        Spare {
+            list: CoroList::new(),
+            batches: Vec::new(),
+            fewest: 0,
+            surplus: 0,
+            cooling: 0,
+            bundles: ptr::null_mut(),
+            cold: 0,
+        }
     }
 
     fn idle(&self) -> usize {
-        self.list.len() + self.cooling + self.cold
+        self.warm() + self.cooling + self.cold
+    }
+
+    /// Returns how many coroutines lie here with their memory.
+    fn warm(&self) -> usize {
+        self.list.len() + self.batches.len() * BATCH
     }
 
     fn pop(&mut self) -> Option<*mut Coro> {
+        if self.list.len() == 0
+            && let Some(batch) = self.batches.pop()
+        {
+            self.list = batch;
+        }
         let coro = self.list.pop();
-        self.fewest = self.fewest.min(self.list.len());
+        self.fewest = self.fewest.min(self.warm());
         coro
     }
 
-    fn refill(&mut self, local: &CoroList) {
-        self.list.move_to(local, LOCAL / 2);
-        self.fewest = self.fewest.min(self.list.len());
+    /// Moves a batch to a P that has no coroutine.
+    fn refill(&mut self, local: &CorosOfP) {
+        match self.batches.pop() {
+            Some(batch) => local.first.swap(&batch),
+            None => self.list.move_to(&local.first, BATCH),
+        }
+        local.count();
+        self.fewest = self.fewest.min(self.warm());
+    }
+
+    /// Takes the second list of a P.
+    fn take_second(&mut self, local: &CorosOfP) {
+        if local.second.len() > 0 {
+            debug_assert_eq!(local.second.len(), BATCH, "the pool counts its batches only");
+            self.batches.push(local.second.take());
+        }
+        local.count();
+    }
+
+    /// Takes all coroutines of a P.
+    fn take_all(&mut self, local: &CorosOfP) {
+        local.first.move_to(&self.list, BATCH);
+        self.take_second(local);
     }
 
     /// Sets `surplus` to the coroutines that were not needed since the last call, beyond `warm`; returns
     /// `true` if there are any.
     fn find_surplus(&mut self, warm: usize) -> bool {
         self.surplus = self.fewest.saturating_sub(warm);
-        self.fewest = self.list.len();
+        self.fewest = self.warm();
         self.surplus > 0
     }
 
     /// Takes surplus coroutines, at most as many as one bundle holds, and counts them as `cooling`.
     fn take_surplus(&mut self, warm: usize) -> CoroList {
         let surplus = CoroList::new();
-        let surplus_now = self.surplus.min(self.list.len().saturating_sub(warm));
-        self.list.move_to(&surplus, surplus_now.min(BUNDLED + 1));
+        let surplus_now = self.surplus.min(self.warm().saturating_sub(warm));
+        for _ in 0..surplus_now.min(BUNDLED + 1) {
+            self.pop().into_iter().for_each(|coro| surplus.push(coro));
+        }
         self.surplus = surplus_now - surplus.len();
-        self.fewest = self.fewest.min(self.list.len());
         self.cooling += surplus.len();
         surplus
     }
@@ -366,7 +474,7 @@ fn odd_one(odd: &mut Odd, class: u32, owns_locals: bool) -> io::Result<*mut Coro
         Entry::Occupied(entry) => entry.into_mut(),
         Entry::Vacant(entry) => {
             let bytes = (class as usize) << 10;
-            let warm = (WARM_ODD_BYTES / bytes).clamp(1, LOCAL);
+            let warm = (WARM_ODD_BYTES / bytes).clamp(1, 2 * BATCH);
             entry.insert(Arc::new(Pool::new(bytes, class, warm, owns_locals)?))
         }
     };
@@ -406,7 +514,7 @@ impl Coros {
 
     /// Takes a coroutine with a stack of the runtime's default size: a warm one if there is any.
     #[inline]
-    pub(crate) fn take(&self, local: &CoroList) -> io::Result<*mut Coro> {
+    pub(crate) fn take(&self, local: &CorosOfP) -> io::Result<*mut Coro> {
         match local.pop() {
             Some(coro) => Ok(coro),
             None => self.take_slow(local),
@@ -414,13 +522,13 @@ impl Coros {
     }
 
     #[cold]
-    fn take_slow(&self, local: &CoroList) -> io::Result<*mut Coro> {
+    fn take_slow(&self, local: &CorosOfP) -> io::Result<*mut Coro> {
         self.take_idle(Some(local)).map_or_else(|| self.carve(), Ok)
     }
 
     /// Takes an idle coroutine: from `local`, which is refilled if it is empty, else from the common pool.
     /// *Runs on: any thread; `local` is the list of its P, if it has one.*
-    pub(crate) fn take_idle(&self, local: Option<&CoroList>) -> Option<*mut Coro> {
+    pub(crate) fn take_idle(&self, local: Option<&CorosOfP>) -> Option<*mut Coro> {
         if let Some(local) = local {
             if local.len() == 0 {
                 self.own.spare.lock().refill(local);
@@ -463,24 +571,33 @@ impl Coros {
 
     /// Gives back a coroutine on which no G runs. `local` is the list of this thread's P, if it has one.
     #[inline]
-    pub(crate) fn give(&self, local: Option<&CoroList>, coro: *mut Coro) {
+    pub(crate) fn give(&self, local: Option<&CorosOfP>, coro: *mut Coro) {
         // SAFETY: the caller owns the coroutine until a list has it.
         let class = unsafe { (*coro).class };
         match local {
             _ if class != 0 => self.give_odd(class, coro),
             None => self.own.give(coro),
             Some(local) => {
-                local.push(coro);
-                if local.len() > LOCAL {
-                    local.move_to(&self.own.spare.lock().list, LOCAL / 2);
+                if local.first.len() == BATCH {
+                    self.make_room(local);
                 }
+                local.push(coro);
             }
         }
     }
 
-    /// Moves the P's whole list, `local`, into the common list.
-    pub(crate) fn take_all(&self, local: &CoroList) {
-        local.move_to(&self.own.spare.lock().list, usize::MAX);
+    /// Makes room for another batch in the lists of a P.
+    #[cold]
+    fn make_room(&self, local: &CorosOfP) {
+        if local.second.len() > 0 {
+            self.own.spare.lock().take_second(local);
+        }
+        local.second.swap(&local.first);
+    }
+
+    /// Moves all coroutines of a P into the common pool.
+    pub(crate) fn take_all(&self, local: &CorosOfP) {
+        self.own.spare.lock().take_all(local);
     }
 
     #[cold]
@@ -503,7 +620,7 @@ impl Coros {
 
     /// Returns `true` if more coroutines lie idle than a pool keeps warm.
     pub(crate) fn has_surplus(&self) -> bool {
-        let has_surplus = |pool: &Pool| pool.spare.lock().list.len() > pool.warm;
+        let has_surplus = |pool: &Pool| pool.spare.lock().warm() > pool.warm;
         has_surplus(&self.own) || self.odd.lock().values().any(|pool| has_surplus(pool))
     }
 
@@ -547,6 +664,31 @@ impl Coros {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no mappings with guards")]
+    fn no_coroutine_is_lost_between_a_p_and_its_pool() {
+        let (coros, local) = (Coros::new(64 << 10, false).unwrap(), CorosOfP::new());
+        // The pool begins with one.
+        let all = 3 * BATCH + 10;
+        let made: Vec<_> = (1..all).map(|_| coros.carve().unwrap()).collect();
+        let idle = || coros.idle(|| local.len());
+        for (given, &coro) in made.iter().enumerate() {
+            coros.give(Some(&local), coro);
+            assert!(local.len() <= 2 * BATCH);
+            assert_eq!(idle(), 1 + given + 1);
+        }
+        let mut taken = Vec::new();
+        while let Some(coro) = coros.take_idle(Some(&local)) {
+            assert!(!taken.contains(&coro), "a coroutine was given out twice");
+            taken.push(coro);
+            assert_eq!(idle() + taken.len(), all);
+        }
+        assert_eq!(taken.len(), all);
+        taken.drain(..).for_each(|coro| coros.give(Some(&local), coro));
+        coros.take_all(&local);
+        assert_eq!((local.len(), idle()), (0, all));
+    }
 
     #[test]
     fn sizes_are_rounded_up_to_few_classes() {
