@@ -128,6 +128,10 @@ impl Coro {
     /// last frames and, above it, the start of its block. `coro` may be null, or be gone: it is only a hint.
     #[inline(always)]
     pub(crate) fn will_run(coro: *const Coro) {
+        // Address 0 is in no page, and a search for its page takes time.
+        if coro.is_null() {
+            return;
+        }
         for line in AHEAD {
             prefetch(coro.cast::<u8>().wrapping_offset(line * 64));
         }
@@ -138,6 +142,10 @@ impl Coro {
     pub(crate) fn expect_next(g: GRef) {
         if let Some(next) = g.take_next() {
             Coro::will_run(next.coro());
+            // SAFETY: the M that runs `g` alone uses its coroutine, and `g` has one.
+            if let Some(block) = unsafe { (*g.coro()).block } {
+                block.will_end();
+            }
         }
     }
 

@@ -67,9 +67,7 @@ impl CoroList {
         // SAFETY: the list alone owns a coroutine that lies in it, and the stack stays mapped while the
         // runtime lives.
         let next = unsafe { (*coro).next };
-        if !next.is_null() {
-            Coro::will_run(next);
-        }
+        Coro::will_run(next);
         self.head.set(next);
         self.len.set(self.len() - 1);
         Some(coro)

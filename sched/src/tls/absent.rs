@@ -47,6 +47,10 @@ impl Block {
         match self {}
     }
 
+    pub(crate) fn will_end(self) {
+        match self {}
+    }
+
     pub(crate) fn renew(&mut self) {
         match *self {}
     }

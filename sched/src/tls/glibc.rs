@@ -234,6 +234,12 @@ impl Block {
         }
     }
 
+    /// Begins to load what the end of a closure reads in the block. *Runs on: the M that is to enter the block.*
+    #[inline]
+    pub(crate) fn will_end(self) {
+        self.layout.will_end(self.base);
+    }
+
     /// Runs the destructors of the block's thread-locals and keys, which may make others. *Runs on: the
     /// closure's stack, in user code.*
     #[inline(never)]

@@ -13,6 +13,7 @@ use super::words::{read, write};
 use super::{arch, next_tid, offset_of_home, out_of_memory, reserve, robust};
 use crate::sys::message::write_message;
 use crate::sys::of_libc::Real;
+use crate::sys::prefetch;
 
 /// How many keys a table of keys has, and how many tables a block may have.
 const TABLE: usize = 32;
@@ -329,6 +330,17 @@ impl Layout {
             libraries.reset(block);
             ptr::with_exposed_provenance_mut::<c_int>(block.wrapping_add_signed(self.errno)).write(0);
         }
+    }
+
+    /// Begins to load what the end of a closure reads, and `has_dynamic` after it. *Runs on: the thread that
+    /// alone uses the block.*
+    #[inline]
+    pub(super) fn will_end(&self, block: usize) {
+        // SAFETY: the word lies in the block.
+        prefetch(ptr::without_provenance(unsafe { read(block, arch::VECTOR) }));
+        prefetch(self.used_keys(block).cast());
+        prefetch(ptr::without_provenance(block.wrapping_add_signed(self.robust)));
+        prefetch(ptr::without_provenance(block.wrapping_add_signed(self.res)));
     }
 
     /// Runs the destructors of thread-locals and of keys, until there are no more. *Runs on: a thread in the
