@@ -7,7 +7,8 @@
 //! ```text
 //!   a round of sysmon                              sysmon then sleeps until the first of these
 //!   1  no thread polled the network for 10 ms:       the backoff is over: 20 us after a round that found work,
-//!      poll the network                              doubling to 10 ms with each round that found none
+//!      poll the network                              doubling to 10 ms with each round that found none, and
+//!                                                    eight times as long if all Ps were idle
 //!   2  timers are due and a P is idle:               all Ps are busy and a timer may be overdue
 //!      start an M                                    a P may have kept others waiting for long enough to be judged
 //!   3  each busy P that another G could use:         a request to a P may have been lost
@@ -124,11 +125,13 @@ impl Sysmon<'_> {
         self.end_idle_ms(now);
         self.ask_again(now);
         self.follow_wanted_ps(now);
-        match polled || started || taken {
-            true => self.backoff.found(),
-            false => self.backoff.found_nothing(),
+        let idle = self.is_idle();
+        match (polled || started || taken, idle) {
+            (true, _) => self.backoff.found(),
+            (false, false) => self.backoff.found_nothing(),
+            (false, true) => self.backoff.found_all_idle(),
         }
-        self.next_look(now, look_by)
+        self.next_look(now, look_by, idle)
     }
 
     fn poll_network(&self, now: u64) -> bool {
@@ -228,10 +231,15 @@ impl Sysmon<'_> {
         (taken || asked && !asked_before, look_by)
     }
 
-    fn next_look(&mut self, now: u64, look_by: u64) -> (u64, bool) {
+    /// Returns `true` if all Ps are idle and no G has run since the last round.
+    fn is_idle(&mut self) -> bool {
         let activity = self.monitor.activity();
         let still = std::mem::replace(&mut self.activity, activity) == activity;
-        if still && self.backoff.is_longest() && self.monitor.all_idle() {
+        still && self.monitor.all_idle()
+    }
+
+    fn next_look(&self, now: u64, look_by: u64, idle: bool) -> (u64, bool) {
+        if idle && self.backoff.is_longest() {
             return (self.next_chore(), true);
         }
         let mut next = look_by.min(now + self.backoff.ns());
