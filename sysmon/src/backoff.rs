@@ -1,6 +1,7 @@
 //! The backoff of sysmon: it sleeps 20 us after a round that found work. Each round that finds none doubles
 //! the time, up to 10 ms. While all Ps are idle the time grows faster, because each round is a switch to a
-//! thread that has nothing to watch. A P that begins to work is watched as late then as after a long busy time.
+//! thread that has nothing to watch. A P that begins to work is watched as late then as after a long busy
+//! time.
 
 const SHORTEST_NS: u64 = 20_000;
 const LONGEST_NS: u64 = 10_000_000;

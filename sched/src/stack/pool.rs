@@ -125,8 +125,8 @@ impl Drop for CoroList {
 pub(crate) struct CorosOfP {
     /// The list that is used: it has at most `BATCH` coroutines.
     first: CoroList,
-    /// Empty, or a whole batch. With it a P whose number of green threads goes up and down by a few does not
-    /// go to the pool each time.
+    /// Empty, or a whole batch. With it a P with now a few green threads more, now a few less, does not go to
+    /// the pool each time.
     second: CoroList,
     /// How many coroutines the P has. Written by the holder, read by any thread.
     len: AtomicUsize,

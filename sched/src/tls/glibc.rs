@@ -234,7 +234,8 @@ impl Block {
         }
     }
 
-    /// Begins to load what the end of a closure reads in the block. *Runs on: the M that is to enter the block.*
+    /// Begins to load what the end of a closure reads in the block. *Runs on: the M that is to enter the
+    /// block.*
     #[inline]
     pub(crate) fn will_end(self) {
         self.layout.will_end(self.base);
