@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use crate::api::join::GHandle;
 use crate::api::park::Waiting;
-use crate::choices::simulation::{LEFT, end_wait, is_left_behind, set_node};
+use crate::choices::simulation::{LEFT, is_left_behind, leave_parked, set_node};
 use crate::g::wait::Cancel;
 use crate::g::{GRef, table};
 use crate::m::current::on_m;
@@ -14,9 +14,10 @@ use crate::m::current::on_m;
 /// Leaves `thread` behind, a G of a simulation that cannot unwind: from now on it does not run. Its stack and
 /// what it uses stay for ever. *Runs on: another G of the simulation.*
 pub fn leave(thread: &GHandle) {
-    // Relaxed: one M runs all Gs of a simulation.
-    thread.g().node.store(LEFT, Ordering::Relaxed);
-    end_wait(thread.g());
+    if !leave_parked(thread.g()) {
+        // Its M does not take it from the run queue. Relaxed: one M runs all Gs of a simulation.
+        thread.g().node.store(LEFT, Ordering::Relaxed);
+    }
 }
 
 /// Leaves the caller behind; see [`leave`]. *Runs on: a G of a simulation.*

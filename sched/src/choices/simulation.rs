@@ -9,7 +9,6 @@ use std::sync::{Arc, Condvar, OnceLock, PoisonError};
 
 use crate::choices::outside_words::Outside;
 use crate::g::own::{OwnG, SIMULATED};
-use crate::g::wait::{Decision, Outcome};
 use crate::g::{GRef, contexts, ids};
 use crate::m::current::current_g;
 use crate::sync::Mutex;
@@ -173,12 +172,16 @@ pub(crate) fn is_left_behind(g: GRef) -> bool {
     g.node.load(Ordering::Relaxed) == LEFT
 }
 
-/// Ends the wait of `g`, which never runs again: wakers pass the waiter over, as if it had timed out. An open
-/// wait would take a wake that is meant for another waiter, in another simulation or outside of all. *Runs
-/// on: the M of `g`, or a thread that has joined that M.*
-pub(crate) fn end_wait(g: GRef) {
-    // A parked G is not made runnable.
-    let _: Decision = g.wait.decide(g.wait.number(), Outcome::TimedOut);
+/// Leaves `g` behind if it is parked, and ends its wait. An open wait would take a wake that is meant for
+/// another waiter, in another simulation or outside of all. Returns `false` if `g` is not parked: a waker has
+/// made it runnable, or is about to. *Runs on: any thread.*
+pub(crate) fn leave_parked(g: GRef) -> bool {
+    let has_ended = is_left_behind(g) || g.wait.end_parked();
+    if has_ended {
+        // Relaxed: the G runs no more, so its M does not ask.
+        g.node.store(LEFT, Ordering::Relaxed);
+    }
+    has_ended
 }
 
 /// Makes the calling G a G of `node`.

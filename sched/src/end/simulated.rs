@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::choices::simulation;
-use crate::g::table;
+use crate::g::{GRef, table};
+use crate::m::release::release;
 use crate::run::sched::Sched;
 
 /// How the Gs of a simulation have ended.
@@ -32,13 +33,31 @@ const QUIET_ROUNDS: u32 = 3;
 
 impl Sched {
     /// Ends the Ms of a simulated scheduler of which Gs are left behind. They stay as they are, and so does
-    /// what they use. Blocks the caller for a moment. *Runs on: a thread that is no G of this runtime.*
+    /// what they use. Blocks the caller for a moment. *Runs on: a thread that is no G of this runtime, after
+    /// `leave_all_parked`.*
     pub fn leave(self: &Arc<Self>) {
         self.end_threads();
-        table::all().filter(|g| self.owns(g)).for_each(simulation::end_wait);
         mem::forget(self.clone());
         // SAFETY: the scheduler is never dropped. Its Ms have ended, and its Gs run no more.
         unsafe { self.netpoll.close_leaked() };
+    }
+
+    /// Leaves all parked Gs behind. Returns `false` if a G is not parked: a waker outside may have taken its
+    /// wait a moment before. That G has to run until it parks again, because the wake may be one that it
+    /// passes on. *Runs on: the M while it runs no G, or the closer.*
+    pub(crate) fn leave_all_parked(&self) -> bool {
+        table::all().filter(|&g| !self.leave_parked(g)).count() == 0
+    }
+
+    /// Leaves `g` behind if it is a parked G of this scheduler. Returns `false` if it is one that is not parked.
+    fn leave_parked(&self, g: GRef) -> bool {
+        // A reference first, as in `cancel`.
+        if !g.life.try_retain() {
+            return true;
+        }
+        let has_left = !self.owns(g) || simulation::leave_parked(g);
+        release(g);
+        has_left
     }
 
     /// Cancels all Gs of a simulated scheduler, which has begun to close. Waits until they have ended, or
@@ -52,7 +71,7 @@ impl Sched {
                 return Ended::All;
             }
             quiet = if self.idle.idle_ps() == self.procs() { quiet + 1 } else { 0 };
-            if quiet == QUIET_ROUNDS {
+            if quiet >= QUIET_ROUNDS && self.leave_all_parked() {
                 return Ended::ButLeft;
             }
             if start.elapsed() >= time {

@@ -242,6 +242,17 @@ impl Wait {
         }
     }
 
+    /// Ends the wait of a parked waiter that never runs again: wakers pass it over, as if it had timed out.
+    /// Returns `false` if the waiter is not parked. *Runs on: any thread.*
+    #[cfg(not(loom))]
+    pub(crate) fn end_parked(&self) -> bool {
+        // Relaxed, here and in the exchange: no thread reads what the waiter has written.
+        let word = self.word.load(Ordering::Relaxed);
+        let ended = word & !PHASE | TIMED_OUT;
+        word & PHASE == PARKED
+            && self.word.compare_exchange(word, ended, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
     /// Returns `true` if the wait `number` is not decided. *Runs on: any thread.*
     pub(crate) fn is_open(&self, number: u32) -> bool {
         // Relaxed: a decision that the caller knows of is seen in any case, and another may come at any

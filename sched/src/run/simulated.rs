@@ -30,6 +30,10 @@ use crate::p::Held;
 use crate::p::event::By;
 use crate::run::sched::Sched;
 
+/// How often the M of a simulation that is to be given up looks for a G that a waker outside has decided to
+/// wake. A G that waits for memory is in no run queue, either, and must not keep the M.
+const LOOKS_FOR_WAKES: u32 = 100_000;
+
 impl Simulated {
     /// Returns what the clock of the timers shows. *Runs on: an M of the simulation.*
     fn timers_now(&self) -> u64 {
@@ -141,6 +145,7 @@ impl Sched {
 
     /// Returns the next G of a simulated scheduler; `None` if the M is to rest.
     fn next_simulated(&self, simulated: &Simulated, m: OwnM<'_>, held: Held<'_>) -> Option<GRef> {
+        let mut looks = 0;
         loop {
             self.run_due_timers(simulated, held);
             if self.coros.shortage.anyone_waits() {
@@ -186,8 +191,13 @@ impl Sched {
                     }
                     // The main function was cancelled before, and still waits.
                     Err(_) if phase == Phase::Failed => {
-                        self.give_up(simulated);
-                        return None;
+                        if self.leave_all_parked() || looks == LOOKS_FOR_WAKES {
+                            self.give_up(simulated);
+                            return None;
+                        }
+                        looks += 1;
+                        crate::sys::yield_thread();
+                        continue;
                     }
                     Err(reason) => reason,
                 }
@@ -196,7 +206,7 @@ impl Sched {
         }
     }
 
-    /// Gives the simulation up: no G of it runs any more. Returns when the M is to end. *Runs on: the M,
+    /// Gives the simulation up: no G of it runs any more, and none waits. Returns when the M is to end. *Runs on: the M,
     /// which keeps the P.*
     fn give_up(&self, simulated: &Simulated) {
         simulated.main.give_up();

@@ -4,6 +4,7 @@ runtime::interpose!(sim);
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::panic;
 use std::sync::{Condvar, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -149,4 +150,55 @@ fn what_is_left_behind_takes_no_wake() {
         node.kill();
         wake_one();
     });
+}
+
+/// A flag that threads wait for, and whose waiters each wake the next one. It is in no static memory: nothing
+/// outside of a simulation is expected to change it.
+#[derive(Default)]
+struct Relay {
+    raised: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Relay {
+    fn wait(&self) {
+        drop(self.changed.wait_while(self.raised.lock().unwrap(), |raised| !*raised).unwrap());
+        self.changed.notify_one();
+    }
+
+    fn raise(&self) {
+        *self.raised.lock().unwrap() = true;
+        self.changed.notify_one();
+    }
+}
+
+/// An OS thread wakes one waiter at some moment of a simulation's end. If that is a thread of the simulation,
+/// it wakes the next one before it is left behind.
+#[test]
+fn a_wake_at_the_end_of_a_simulation_is_not_lost() {
+    // In the first the main function waits: the simulation is given up.
+    let mains: [fn(&'static Relay); 2] = [Relay::wait, |relay| {
+        thread::spawn(|| relay.wait());
+        thread::sleep(SECOND);
+    }];
+    for round in 0..400 {
+        let relay: &Relay = Box::leak(Box::default());
+        let (woken, is_woken) = mpsc::channel();
+        let waiter = thread::spawn(move || {
+            relay.wait();
+            woken.send(()).unwrap();
+        });
+        let raiser = thread::spawn(move || {
+            let start = Instant::now();
+            while start.elapsed() < Duration::from_micros(20 * (round / 2 % 100)) {
+                std::hint::spin_loop();
+            }
+            relay.raise();
+        });
+        // The first ends in a deadlock.
+        _ = panic::catch_unwind(|| sim::run(round, || mains[round as usize % 2](relay)));
+        raiser.join().unwrap();
+        is_woken.recv_timeout(60 * SECOND).unwrap_or_else(|_| panic!("a wake was lost in round {round}"));
+        waiter.join().unwrap();
+    }
 }
