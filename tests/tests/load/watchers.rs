@@ -130,7 +130,9 @@ fn far_timers(sysmon: bool, rounds: u64) {
         }
     });
     all.report(if sysmon { "far timers" } else { "far timers, no sysmon" });
-    assert!(all.each(|counts| counts.rescues == 0), "{all:?}");
+    // Without an idle P each round needs a rescue. On a busy machine the system may not run the M of a busy P
+    // for 10 ms, and sysmon takes that P.
+    assert!(2 * all.sum(|counts| counts.rescues) < rounds, "{all:?}");
     assert!(all.sum(|counts| counts.timers_stolen) > 0, "{all:?}");
 }
 

@@ -71,18 +71,14 @@ fn burst(runtime: &Runtime, number: usize, then: impl FnOnce()) {
 #[test]
 fn a_dropped_runtime_gives_its_stacks_back() {
     tests::alone!();
-    with(2, |runtime| burst(runtime, 500, || ()));
     let before = address_space();
     let mut each = 0;
     for _ in 0..10 {
         with(2, |runtime| burst(runtime, 500, || each = stack_bytes(runtime)));
     }
-    let after = address_space();
     assert!(each > 100 * MIB, "{each} bytes of stacks are no burst");
-    assert!(
-        after < before + each / 2,
-        "{before} bytes of addresses, {after} after stacks of {each} ten times"
-    );
+    // The last OS thread of a runtime frees the stacks, and a drop does not wait for its end.
+    wait_until("the addresses are free again", || address_space() < before + each / 2);
 }
 
 #[test]
