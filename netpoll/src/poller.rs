@@ -65,7 +65,8 @@ pub struct Netpoll {
     blocker: Blocker,
     poller: Mutex<Poller>,
     registry: Registry,
-    waker: Waker,
+    /// Shared with the alarm of systems where that rings by the waker.
+    waker: Arc<Waker>,
     arena: Arena,
     numbers: Numbers,
     last_poll: AtomicU64,
@@ -141,8 +142,8 @@ impl Netpoll {
     pub fn new() -> io::Result<Netpoll> {
         let poll = Poll::new().map_err(explain_start)?;
         let registry = poll.registry().try_clone()?;
-        let waker = Waker::new(&registry, BREAK).map_err(explain_start)?;
-        let alarm = Alarm::new(&registry, ALARM);
+        let waker = Arc::new(Waker::new(&registry, BREAK).map_err(explain_start)?);
+        let alarm = Alarm::new(&registry, ALARM, &waker);
         Ok(Netpoll {
             blocker: Blocker::new(),
             poller: Mutex::new(Poller { poll, events: Events::with_capacity(BATCH), alarm }),
@@ -460,8 +461,9 @@ impl Turn<'_> {
     /// for ever, zero does not block.
     ///
     /// On Linux a timerfd keeps the time-out, to some tens of microseconds. kqueue keeps it to the
-    /// nanosecond, but ends a wait of more than 1,000,000 s early. Windows rounds it up to whole
-    /// milliseconds.
+    /// nanosecond, but ends a wait of more than 1,000,000 s early. On Windows a waitable timer of high
+    /// resolution keeps it. Where Windows has none (before 2018), it rounds the time-out up to a tick of its
+    /// clock, 1 to 16 ms.
     ///
     /// # Errors
     ///

@@ -17,10 +17,18 @@ mod linux;
 #[cfg(all(target_os = "linux", not(portable)))]
 pub(crate) use linux::{Alarm, explain};
 
-#[cfg(not(all(target_os = "linux", not(portable))))]
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+pub(crate) use windows::{Alarm, explain};
+
+#[cfg(not(any(all(target_os = "linux", not(portable)), windows)))]
 mod other;
-#[cfg(not(all(target_os = "linux", not(portable))))]
+#[cfg(not(any(all(target_os = "linux", not(portable)), windows)))]
 pub(crate) use other::{Alarm, explain};
+
+#[cfg(any(all(target_os = "linux", not(portable)), windows))]
+mod due;
 
 #[cfg(any(windows, all(portable, not(kqueue_model))))]
 mod untold;

@@ -11,44 +11,39 @@ use std::ptr;
 use std::time::Duration;
 
 use mio::unix::SourceFd;
-use mio::{Interest, Registry, Token};
+use mio::{Interest, Registry, Token, Waker};
 
-const UNSET: u64 = u64::MAX;
-
-/// An earlier alarm at least this far ahead is left as it is. Such an alarm ends at most one wait too early.
-/// Until it rings, each wait saves a system call. (A server moves an I/O time-out with each request.)
-const LEAVE: Duration = Duration::from_millis(1);
+use super::due::Due;
 
 /// An alarm that ends a wait at a given time, to the microsecond.
 pub(crate) struct Alarm {
     /// `None` if the system refused a timerfd: then waits have epoll's milliseconds.
     timer: Option<OwnedFd>,
-    /// When the alarm will ring, by the caller's clock.
-    until: u64,
+    due: Due,
 }
 
 impl Alarm {
-    pub(crate) fn new(registry: &Registry, token: Token) -> Alarm {
+    pub(crate) fn new(registry: &Registry, token: Token, _waker: &Waker) -> Alarm {
         let timer = create().ok().filter(|timer| {
             registry.register(&mut SourceFd(&timer.as_raw_fd()), token, Interest::READABLE).is_ok()
         });
-        Alarm { timer, until: UNSET }
+        Alarm { timer, due: Due::unset() }
     }
 
     /// Makes the wait end by `until`, which is `timeout` from now. `timeout` is not zero, which would turn
     /// the alarm off. Returns the time-out that the wait itself needs.
     pub(crate) fn set(&mut self, until: u64, timeout: Duration) -> Option<Duration> {
         let Some(timer) = &self.timer else { return Some(timeout) };
-        if serves(self.until, until, timeout) {
+        if self.due.serves(until, timeout) {
             return None;
         }
         match set(timer, timeout) {
             Ok(()) => {
-                self.until = until;
+                self.due.set(until);
                 None
             }
             Err(_) => {
-                self.until = UNSET;
+                self.due.clear();
                 Some(timeout)
             }
         }
@@ -56,17 +51,8 @@ impl Alarm {
 
     /// Records that the alarm has rung and is no longer set.
     pub(crate) fn rang(&mut self) {
-        self.until = UNSET;
+        self.due.clear();
     }
-}
-
-/// Returns `true` if an alarm that rings at `set` serves a wait that must end at `until`, `timeout` from now.
-fn serves(set: u64, until: u64, timeout: Duration) -> bool {
-    if set >= until {
-        return set == until;
-    }
-    let early = Duration::from_nanos(until - set);
-    timeout.checked_sub(early).is_some_and(|ahead| ahead >= LEAVE)
 }
 
 #[inline(never)]
@@ -111,31 +97,4 @@ pub(crate) fn explain(refusal: io::Error) -> io::Error {
         _ => refusal.kind(),
     };
     io::Error::new(kind, format!("{text} ({refusal})"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MS: u64 = 1_000_000;
-
-    fn in_ms(n: u64) -> Duration {
-        Duration::from_millis(n)
-    }
-
-    #[test]
-    fn an_alarm_serves_its_own_time_and_not_an_earlier_one() {
-        assert!(serves(100, 100, Duration::from_nanos(7)));
-        assert!(!serves(101, 100, in_ms(5)));
-        assert!(!serves(UNSET, 100, in_ms(5)));
-    }
-
-    #[test]
-    fn an_earlier_alarm_is_left_only_while_it_is_far_ahead() {
-        // Now is 0; the wait is to end in 9 ms.
-        assert!(serves(MS, 9 * MS, in_ms(9)));
-        assert!(!serves(MS - 1, 9 * MS, in_ms(9)));
-        // Now is 2 ms: the alarm of 1 ms has passed. It rang unnoticed or was never set.
-        assert!(!serves(MS, 9 * MS, in_ms(7)));
-    }
 }
