@@ -1,5 +1,6 @@
 //! Standard input, output and error as streams that park their callers, [`copy()`] and
-//! [`copy_bidirectional()`]. Unix only.
+//! [`copy_bidirectional()`], and streams without a socket: [`pipe()`] and [`duplex`]. Unix
+//! only.
 //!
 //! The rest of `std::io` works as it is: its traits, for this crate's sockets, pipes and files.
 //!
@@ -10,9 +11,13 @@ mod copy;
 mod copy_bidirectional;
 mod descriptor;
 mod output;
+mod pipe;
 mod stdin;
 
 pub use copy::copy;
 pub use copy_bidirectional::copy_bidirectional;
 pub use output::{Stderr, StderrLock, Stdout, StdoutLock, stderr, stdout};
+pub use pipe::{PipeReader, PipeWriter, pipe};
 pub use stdin::{Stdin, StdinLock, stdin};
+
+pub use crate::net::duplex::{DuplexStream, duplex};

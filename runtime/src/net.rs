@@ -70,12 +70,16 @@ mod awaited;
 mod backlog;
 mod backoff;
 mod convert;
+#[cfg(unix)]
+pub(crate) mod duplex;
 mod halves;
 pub(crate) mod incoming;
 #[cfg(unix)]
 mod interest;
 mod look_up;
 mod macros;
+#[cfg(unix)]
+pub(crate) mod pipes;
 #[cfg_attr(
     not(any(feature = "futures-io", feature = "tokio-io", feature = "hyper")),
     allow(dead_code, unused_imports, reason = "only the traits of other crates poll")

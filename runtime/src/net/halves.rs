@@ -7,9 +7,12 @@ use std::net::Shutdown;
 
 use super::TcpStream;
 #[cfg(unix)]
+use super::duplex::DuplexStream;
+#[cfg(unix)]
 use super::unix::UnixStream;
 
-/// The streams that can be split: [`TcpStream`], and `UnixStream` on Unix. No other type implements it.
+/// The streams that can be split: [`TcpStream`], and `UnixStream` and `io::DuplexStream` on Unix. No other type
+/// implements it.
 pub trait Split: private::Sealed + Read + Write + Send + Sync {}
 
 mod private {
@@ -110,6 +113,8 @@ split!(
 );
 #[cfg(unix)]
 split!(UnixStream, "let (one, other) = runtime::net::unix::UnixStream::pair()?;");
+#[cfg(unix)]
+split!(DuplexStream, "let (one, other) = runtime::io::duplex(64);");
 
 /// The half that reads, of a stream that `into_split` has split.
 ///

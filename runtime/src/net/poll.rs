@@ -13,6 +13,8 @@ use netpoll::source::Source;
 
 use super::TcpStream;
 use super::awaited::poll_attempts;
+#[cfg(unix)]
+use super::duplex::DuplexStream;
 use super::registration::Pending;
 use super::socket::{Socket, copy_error};
 #[cfg(unix)]
@@ -229,6 +231,10 @@ mod futures_io_streams {
     futures_io!(UnixStream);
     #[cfg(unix)]
     futures_io!(&UnixStream);
+    #[cfg(unix)]
+    futures_io!(DuplexStream);
+    #[cfg(unix)]
+    futures_io!(&DuplexStream);
     halves!(futures_io::AsyncRead, futures_io::AsyncWrite, &mut [u8], usize, poll_close);
 }
 
@@ -242,6 +248,10 @@ mod tokio_streams {
     tokio_io!(UnixStream);
     #[cfg(unix)]
     tokio_io!(&UnixStream);
+    #[cfg(unix)]
+    tokio_io!(DuplexStream);
+    #[cfg(unix)]
+    tokio_io!(&DuplexStream);
     halves!(tokio::io::AsyncRead, tokio::io::AsyncWrite, &mut tokio::io::ReadBuf<'_>, (), poll_shutdown);
 }
 
@@ -253,4 +263,6 @@ mod hyper_streams {
     hyper!(TcpStream);
     #[cfg(unix)]
     hyper!(UnixStream);
+    #[cfg(unix)]
+    hyper!(DuplexStream);
 }

@@ -51,9 +51,9 @@ impl Child {
         // Dropped by an error.
         let mut process = Process { child: Some(child), kill_on_drop: true };
         let (stdin, stdout, stderr) = (
-            pipes.0.map(ChildStdin::of_child).transpose()?,
-            pipes.1.map(ChildStdout::of_child).transpose()?,
-            pipes.2.map(ChildStderr::of_child).transpose()?,
+            pipes.0.map(ChildStdin::of).transpose()?,
+            pipes.1.map(ChildStdout::of).transpose()?,
+            pipes.2.map(ChildStderr::of).transpose()?,
         );
         process.kill_on_drop = kill_on_drop;
         Ok(Child { stdin, stdout, stderr, process })

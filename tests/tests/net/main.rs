@@ -6,9 +6,13 @@ mod async_calls;
 mod copy;
 mod debug;
 mod descriptors;
+#[cfg(unix)]
+mod duplex;
 mod faults;
 mod into_std;
 mod names;
+#[cfg(unix)]
+mod pipe;
 mod poll;
 #[cfg(unix)]
 mod ready;

@@ -326,6 +326,9 @@ fn on_unix() {
         Ready: "SYUR";
         Readiness<'static, OwnedFd>: "SY";
         signal::Signals: "SYUR";
+        io::DuplexStream: "SYUR";
+        io::PipeReader: "SYUR";
+        io::PipeWriter: "SYUR";
         io::Stdin: "SYUR";
         io::StdinLock<'static>: "SY";
         io::Stdout: "SYUR";
@@ -340,6 +343,8 @@ fn on_unix() {
     }
     as_much_as! {
         unix::UnixStream, std::os::unix::net::UnixStream;
+        io::PipeReader, std::io::PipeReader;
+        io::PipeWriter, std::io::PipeWriter;
         io::Stdin, std::io::Stdin;
         io::Stdout, std::io::Stdout;
         process::Command, std::process::Command;
