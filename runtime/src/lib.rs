@@ -187,12 +187,6 @@ pub mod metrics;
 pub mod net;
 #[cfg(unix)]
 pub mod process;
-#[cfg(all(
-    feature = "debug",
-    not(any(asan, portable)),
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-))]
 pub mod profile;
 mod runtime;
 mod scope;

@@ -1,9 +1,49 @@
-//! CPU profiles: what the process computes, by green thread and function. It needs the feature `debug`, on
-//! Linux on x86-64 and 64-bit Arm.
+//! CPU profiles, and labels: what the process computes, by green thread, label and function.
 //!
-//! [`cpu`] takes 100 samples for each second of CPU time. A sample has the stack of the OS thread that runs
-//! at that moment. It also has the id, name and spawn place of the green thread on it. The stack of a green
-//! thread ends at its entry.
+//! # Labels
+//!
+//! [`labels`] gives the calling thread labels while it runs a closure, as Go's `pprof.Do` does. The green
+//! threads that the closure spawns begin with the same labels. Dumps and CPU profiles show them. So a profile
+//! of a server says which route costs the time, and a dump says which customer waits.
+//!
+//! ```
+//! use runtime::profile;
+//!
+//! fn handle(route: &str) {
+//!     profile::labels(&[("route", route)], || {
+//!         let part = runtime::spawn(|| {
+//!             let snapshot = runtime::dump::Snapshot::take().unwrap();
+//!             let me = runtime::thread::current().id().as_u64().get();
+//!             assert_eq!(snapshot.get(me).unwrap().labels, [("route".into(), "/x".into())]);
+//!         });
+//!         part.join().unwrap();
+//!     });
+//! }
+//!
+//! runtime::block_on(|| handle("/x"));
+//! ```
+//!
+//! | what | where the labels are |
+//! | --- | --- |
+//! | [dump](crate::dump::dump()) as text, grouped | `labels: {"route": "/x"}` at the end of the line; groups have equal labels |
+//! | dump as JSON | `"labels":{"route":"/x"}` |
+//! | dump and CPU profile for pprof | labels of the samples: `go tool pprof -tagfocus=route=/x`, `-tagroot=route` |
+//! | `Profile::folded` | ` route=/x` at the end of the first frame |
+//!
+//! Labels are for texts that many green threads share, such as a route. Each set of labels lives as long as a
+//! thread or a result that has it. A thread without labels pays nothing, also when it spawns. A call of
+//! [`labels`] makes some allocations, and so does each spawn by a thread with labels.
+//!
+//! Functions of timers, and wakers, have no labels. A future inherits the labels of its spawner. Plain OS
+//! threads pass their labels on to green threads and have none in profiles.
+//!
+//! # CPU profiles
+//!
+//! They need the feature `debug`, on Linux on x86-64 and 64-bit Arm.
+//!
+//! `cpu` takes 100 samples for each second of CPU time. A sample has the stack of the OS thread that runs
+//! at that moment. It also has the id, name, labels and spawn place of the green thread on it. The stack of a
+//! green thread ends at its entry.
 //!
 //! The samples come by the signal SIGPROF. Its handler stays installed from the first profile on. System
 //! calls that the signal interrupts are restarted, except for calls that always return early, such as
@@ -13,5 +53,52 @@
 //! another program during a profile is ended by SIGPROF, so it waits for the end of the profile first.
 //! Children are not affected: a fork has no timer.
 
+#[cfg(all(
+    feature = "debug",
+    not(any(asan, portable)),
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
 #[doc(inline)]
 pub use inspect::profile::{Profile, cpu};
+
+/// Runs `f` and returns its result. During `f` the calling thread has `labels`, beside those that it has
+/// already. A label with the key of an outer one takes its place, a later one that of an earlier one.
+///
+/// Green threads that `f` spawns begin with the labels of the calling thread and keep them, also after `f`
+/// has returned. [What labels are for](self#labels). May be called on any thread. It parks only where `f`
+/// parks.
+///
+/// # Panics
+///
+/// Passes a panic of `f` on. The labels of before are back then.
+///
+/// # Cancellation
+///
+/// As for a panic: a cancellation in `f` unwinds through the call.
+///
+/// ```
+/// use runtime::profile;
+///
+/// let inner = profile::labels(&[("route", "/x"), ("user", "7")], || {
+///     profile::labels(&[("user", "8")], || runtime::spawn(|| profile::label("user")))
+/// });
+/// assert_eq!(inner.join().unwrap().as_deref(), Some("8"));
+/// assert_eq!(profile::label("user"), None);
+/// ```
+pub fn labels<T>(labels: &[(&str, &str)], f: impl FnOnce() -> T) -> T {
+    sched::labels::with(labels, f)
+}
+
+/// Returns the value of the label `key` of the calling thread; `None` if it has no such label. May be called
+/// on any thread.
+///
+/// ```
+/// use runtime::profile;
+///
+/// let route = profile::labels(&[("route", "/x")], || profile::label("route"));
+/// assert_eq!(route.as_deref(), Some("/x"));
+/// ```
+pub fn label(key: &str) -> Option<String> {
+    sched::labels::current()?.get(key).map(str::to_owned)
+}

@@ -9,6 +9,7 @@ pub mod contexts;
 pub mod foreign;
 mod inherit;
 pub(crate) mod join;
+pub mod labels;
 pub mod locals;
 pub(crate) mod mask;
 pub(crate) mod monitor;

@@ -16,6 +16,7 @@ pub(crate) mod budget;
 pub(crate) mod contexts;
 pub(crate) mod ids;
 pub(crate) mod joiner;
+pub(crate) mod labels;
 #[cfg(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64"),

@@ -134,7 +134,8 @@ impl Profile {
     }
 
     /// Returns the profile in the form that `go tool pprof`, speedscope and others read: `profile.proto`, not
-    /// compressed. Each sample has the labels `green_thread`, `name` and `spawned_at`.
+    /// compressed. Each sample has the labels `green_thread`, `name` and `spawned_at`, and
+    /// those of the program: see `labels`.
     pub fn to_pprof(&self) -> Vec<u8> {
         pprof::of(self)
     }
@@ -167,10 +168,12 @@ fn root(thread: &Thread) -> String {
         .place
         .map(|place| format!(" spawned at {}:{}", place.file(), place.line()))
         .unwrap_or_default();
+    let labels = thread.labels.iter().flat_map(|labels| labels.iter());
+    let labels: String = labels.map(|(key, value)| format!(" {}={}", escaped(key), escaped(value))).collect();
     match &thread.name {
         _ if thread.id == 0 => "scheduler and plain OS threads".into(),
-        Some(name) => format!("green thread '{}'{place}", escaped(name)),
-        None => format!("green threads{place}"),
+        Some(name) => format!("green thread '{}'{place}{labels}", escaped(name)),
+        None => format!("green threads{place}{labels}"),
     }
 }
 
@@ -203,14 +206,21 @@ impl Function {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
     fn each_line_has_one_stack() {
-        let thread = Thread { id: 5, name: Some("a;b\nc\r\u{1b}[2Jd".into()), place: None };
+        let thread = Thread {
+            id: 5,
+            name: Some("a;b\nc\r\u{1b}[2Jd".into()),
+            place: None,
+            labels: Some(Arc::new(sched::Labels::nested(None, &[("k;", "v\n")]))),
+        };
         let counts = HashMap::from([((thread, 0), 3)]);
         let stacks = vec![Stack { addresses: Vec::new() }];
         let profile = Profile { taken: Duration::from_secs(1), lost: 0, counts, stacks };
-        assert_eq!(profile.folded(), "green thread 'a b\\nc\\r\\u{1b}[2Jd' 3\n");
+        assert_eq!(profile.folded(), "green thread 'a b\\nc\\r\\u{1b}[2Jd' k =v\\n 3\n");
     }
 }

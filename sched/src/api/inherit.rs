@@ -1,7 +1,10 @@
-//! What a child inherits from its spawner: values of thread-locals and contexts (`run/contexts.rs`).
+//! What a child inherits from its spawner: values of thread-locals, contexts (`run/contexts.rs`) and labels.
+
+use std::sync::Arc;
 
 use crate::g::G;
 use crate::g::contexts::{self, Contexts};
+use crate::g::labels::Labels;
 use crate::g::locals::Locals;
 use crate::g::own::OwnG;
 use crate::m::current::{current_g, on_m};
@@ -13,6 +16,7 @@ use crate::run::contexts::{attach_slots_for_all, run_hooks};
 pub(crate) struct Inherited {
     locals: Locals,
     contexts: Contexts,
+    labels: Option<Arc<Labels>>,
 }
 
 /// Returns what a child of the calling G inherits, and enters the runtime again. *Runs on: a G that has rare
@@ -55,8 +59,9 @@ fn inherit(parent: OwnG) -> Option<Inherited> {
         }
     }
     let locals = if rare.locals.any_inherited() { rare.locals.inherited() } else { Locals::new() };
-    let any = !contexts.is_empty() || locals.any_inherited();
-    any.then_some(Inherited { locals, contexts })
+    let labels = parent.origin.labels();
+    let any = !contexts.is_empty() || locals.any_inherited() || labels.is_some();
+    any.then_some(Inherited { locals, contexts, labels })
 }
 
 impl Inherited {
@@ -69,5 +74,8 @@ impl Inherited {
         // The copies of values were moved here from the spawner: their types are `Send` (`locals::Copy`), and
         // so are carriers.
         child.begin_rare(self.locals, self.contexts);
+        if self.labels.is_some() {
+            child.origin.set_labels(self.labels);
+        }
     }
 }

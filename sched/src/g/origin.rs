@@ -1,7 +1,7 @@
-//! Where a G comes from: the place of its spawn, its name, and its parent.
+//! Where a G comes from: the place of its spawn, its name, and its parent. Also its labels (`labels.rs`).
 //!
-//! A G has little room. Most Gs have no name, so the place alone takes one word. A G with a name, or with the
-//! stack of its spawner, has a box with all of these. The word then points to the box, and its lowest bit
+//! A G has little room. Most Gs have no name, so the place alone takes one word. A G with a name, with
+//! labels, or with the stack of its spawner has a box with all of these. The word then points to the box, and its lowest bit
 //! says so.
 
 #![allow(unsafe_code)]
@@ -10,6 +10,9 @@ use std::mem::offset_of;
 use std::panic::Location;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use crate::g::labels::{LabelCell, Labels};
 
 /// In the address: it leads to a `Named`.
 const NAMED: usize = 1;
@@ -32,6 +35,8 @@ struct Named {
     has_name: bool,
     /// The return addresses on the stack of the spawner; null if they are not kept.
     stack: AtomicPtr<Box<[usize]>>,
+    /// The labels, if there ever were any. A renamed G keeps its cell.
+    labels: OnceLock<Arc<LabelCell>>,
     /// The word before this one, if it led to a `Named`: other threads may still read that. Null otherwise.
     previous: *mut (),
     /// How many names there were before.
@@ -58,6 +63,24 @@ fn kept(stack: Box<[usize]>) -> *mut Box<[usize]> {
 }
 
 impl Named {
+    /// Returns what a G without a name has that was spawned at `place`.
+    fn at(place: &'static Location<'static>) -> Named {
+        Named {
+            place,
+            name: Box::default(),
+            has_name: false,
+            stack: AtomicPtr::default(),
+            labels: OnceLock::new(),
+            previous: ptr::null_mut(),
+            renames: 0,
+        }
+    }
+
+    /// Returns the cell of the labels, and makes it first if need be.
+    fn cell(&self) -> &Arc<LabelCell> {
+        self.labels.get_or_init(Arc::default)
+    }
+
     /// Returns the address of a box with this value, with the bit `NAMED`.
     fn into_word(self) -> *mut () {
         Box::into_raw(Box::new(self)).map_addr(|a| a | NAMED).cast()
@@ -93,8 +116,9 @@ impl Origin {
         let word = match name {
             None => ptr::from_ref(place).cast_mut().cast(),
             Some(name) => {
-                let (stack, previous) = (AtomicPtr::default(), ptr::null_mut());
-                Named { place, name, has_name: true, stack, previous, renames: 0 }.into_word()
+                let mut named = Named::at(place);
+                (named.name, named.has_name) = (name, true);
+                named.into_word()
             }
         };
         // Relaxed, both: `Life::begin` publishes them.
@@ -109,8 +133,8 @@ impl Origin {
             // Release: publishes the stack; pairs with the Acquire in `stack`. It was null.
             (Some(named), _) => named.stack.store(kept(stack), Ordering::Release),
             (None, Some(place)) => {
-                let (name, stack, previous) = (Box::default(), kept(stack).into(), ptr::null_mut());
-                let named = Named { place, name, has_name: false, stack, previous, renames: 0 };
+                let mut named = Named::at(place);
+                *named.stack.get_mut() = kept(stack);
                 // Release: publishes the box; pairs with the Acquire in `word`. A thread that has read the
                 // old word has the place itself.
                 self.word.store(named.into_word(), Ordering::Release);
@@ -124,19 +148,52 @@ impl Origin {
     /// time, after `keep_stack`.*
     #[allow(dead_code, reason = "only programs of which all threads are green rename one")]
     pub(crate) fn rename(&self, name: &str) {
-        let (Some(place), old) = (self.place(), self.word()) else { return };
-        let renames = self.named().map_or(0, |named| named.renames);
-        if self.name() == Some(name) || renames == u8::MAX {
+        let (Some(old), Some(place)) = (self.named_or_new(), self.place()) else { return };
+        if self.name() == Some(name) || old.renames == u8::MAX {
             return;
         }
         // A copy: the old box keeps its own stack.
-        let stack = self.stack();
-        let stack = if stack.is_empty() { ptr::null_mut() } else { kept(stack.into()) };
-        let previous = if old.addr() & NAMED == 0 { ptr::null_mut() } else { old };
-        let (name, stack, renames) = (name.into(), stack.into(), renames + 1);
-        let named = Named { place, name, has_name: true, stack, previous, renames };
+        let stack = if self.stack().is_empty() { ptr::null_mut() } else { kept(self.stack().into()) };
+        // One cell for all names: the thread itself may set labels at the same time.
+        let labels = old.cell().clone().into();
+        let (name, stack, renames) = (name.into(), stack.into(), old.renames + 1);
+        let previous = self.word();
+        let named = Named { place, name, has_name: true, stack, labels, previous, renames };
         // Release: publishes the box; pairs with the Acquire in `word`.
         self.word.store(named.into_word(), Ordering::Release);
+    }
+
+    /// Sets the labels. Returns those before. *Runs on: the thread of the G, or its spawner after `begin`.*
+    pub(crate) fn set_labels(&self, labels: Option<Arc<Labels>>) -> Option<Arc<Labels>> {
+        self.named_or_new()?.cell().set(labels)
+    }
+
+    /// Returns the labels, if there are any. *Runs on: a holder of a reference.*
+    pub(crate) fn labels(&self) -> Option<Arc<Labels>> {
+        self.named()?.labels.get()?.get()
+    }
+
+    /// Returns the cell of the labels, if there is one. *Runs on: as `labels`, or a signal handler on the OS
+    /// thread that runs the G.*
+    #[allow(dead_code, reason = "profiles are taken on Linux only")]
+    pub(crate) fn label_cell(&self) -> Option<&LabelCell> {
+        self.named()?.labels.get().map(|cell| &**cell)
+    }
+
+    /// Returns the box of the G, and makes it first if need be; `None` before the first `begin`. *Runs on: a
+    /// holder of a reference. Others may do the same.*
+    fn named_or_new(&self) -> Option<&Named> {
+        let place = self.place()?;
+        let word = self.word();
+        if word.addr() & NAMED == 0 {
+            let new = Named::at(place).into_word();
+            // Release: publishes the box; pairs with the Acquire in `word`. Relaxed: `word` reads again.
+            if self.word.compare_exchange(word, new, Ordering::Release, Ordering::Relaxed).is_err() {
+                // SAFETY: no thread has seen the box.
+                drop(unsafe { Named::from_word(new) });
+            }
+        }
+        self.named()
     }
 
     /// Drops the names and the stack. *Runs on: the thread that gave the last reference to the G up.*
@@ -235,6 +292,25 @@ mod tests {
             assert_eq!(old, first, "a reader may still have the first name");
             origin.forget();
             assert_eq!((origin.place(), origin.name(), origin.stack()), (Some(here), None, &[][..]));
+        }
+    }
+
+    #[test]
+    fn labels_outlast_a_new_name_and_end_with_the_thread() {
+        let (origin, here) = (Origin::new(), Location::caller());
+        let labels = Arc::new(Labels::nested(None, &[("k", "v")]));
+        assert!(origin.set_labels(Some(labels.clone())).is_none() && origin.labels().is_none());
+        for first in [None, Some("first")] {
+            origin.begin(here, first.map(Box::from), 0);
+            assert_eq!(origin.labels(), None);
+            origin.set_labels(Some(labels.clone()));
+            assert_eq!((origin.name(), origin.place()), (first, Some(here)));
+            origin.rename("second");
+            assert_eq!((origin.labels().as_ref(), origin.name()), (Some(&labels), Some("second")));
+            assert_eq!(origin.set_labels(None).as_ref(), Some(&labels));
+            origin.set_labels(Some(labels.clone()));
+            origin.forget();
+            assert_eq!((origin.labels(), Arc::strong_count(&labels)), (None, 1));
         }
     }
 

@@ -13,7 +13,9 @@ use std::ffi::c_void;
 use std::fmt;
 use std::panic::Location;
 use std::ptr;
+use std::sync::Arc;
 
+use crate::g::labels::{LabelCell, Labels, SampledLabels};
 use crate::m::current::current;
 use crate::stack::coro::Coro;
 use crate::stack::saved::StackCopy;
@@ -37,6 +39,7 @@ pub struct Interrupted {
     place: Option<&'static Location<'static>>,
     name: [u8; NAME_BYTES],
     name_len: usize,
+    labels: SampledLabels,
 }
 
 impl fmt::Debug for Interrupted {
@@ -54,6 +57,8 @@ pub struct Thread {
     pub name: Option<String>,
     /// Where it was spawned.
     pub place: Option<&'static Location<'static>>,
+    /// Its labels, if it had any.
+    pub labels: Option<Arc<Labels>>,
 }
 
 impl Interrupted {
@@ -67,16 +72,18 @@ impl Interrupted {
             place: None,
             name: [0; NAME_BYTES],
             name_len: 0,
+            labels: SampledLabels::default(),
         }
     }
 
-    /// Returns which thread it was.
-    pub fn thread(&self) -> Thread {
+    /// Returns which thread it was, and forgets its labels. The reader calls it once for each sample.
+    pub fn take_thread(&self) -> Thread {
         let name = String::from_utf8_lossy(&self.name[..self.name_len]);
         Thread {
             id: self.id,
             name: Some(name.into_owned()).filter(|name| !name.is_empty()),
             place: self.place,
+            labels: self.labels.take(),
         }
     }
 
@@ -109,6 +116,7 @@ impl Interrupted {
             let name = g.name().unwrap_or_default().as_bytes();
             self.name_len = name.len().min(NAME_BYTES);
             self.name[..self.name_len].copy_from_slice(&name[..self.name_len]);
+            self.labels.put(g.origin.label_cell().map_or(ptr::null_mut(), LabelCell::sampled));
             // SAFETY: the G runs on this thread, so its coroutine is this thread's.
             top = unsafe { Coro::top_if_on(g, sp) };
         }

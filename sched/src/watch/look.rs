@@ -4,12 +4,14 @@
 #![allow(unsafe_code)]
 
 use std::panic::Location;
+use std::sync::Arc;
 use std::time::Duration;
 
 use timers::clock;
 
 use crate::api::simulation;
 use crate::g::binding::Binding;
+use crate::g::labels::Labels;
 use crate::g::own::OwnG;
 use crate::g::shares::period;
 use crate::g::why::{Awaited, Why};
@@ -35,6 +37,8 @@ pub struct Seen {
     /// The return addresses on the stack of its spawner, the innermost first; none if they were not kept
     /// ([`SpawnStacks`](crate::SpawnStacks)).
     pub spawn_stack: Box<[usize]>,
+    /// Its labels, if it has any.
+    pub labels: Option<Arc<Labels>>,
     /// The id of the green thread that spawned it; `None` if it was spawned from outside the runtime.
     pub parent: Option<u64>,
     /// More about its wait, if it was found parked.
@@ -139,7 +143,8 @@ pub(super) fn look(g: GRef, copy: Option<&mut StackCopy>) -> Option<(Seen, bool)
     };
     let name = g.name().map(Box::from);
     let (place, parent, spawn_stack) = (g.place(), g.origin.parent(), g.origin.stack().into());
-    let seen = Seen { id: g.id(), name, does: does?, place, spawn_stack, parent, parked };
+    let labels = g.origin.labels();
+    let seen = Seen { id: g.id(), name, does: does?, place, spawn_stack, labels, parent, parked };
     Some((seen, copied))
 }
 

@@ -15,6 +15,7 @@ mod dump_snapshot;
 #[cfg(feature = "dump-stacks")]
 mod dump_stacks;
 mod hog_reports;
+mod labels;
 mod metrics;
 #[cfg(feature = "debug")]
 mod profile;

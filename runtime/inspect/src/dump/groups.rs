@@ -5,24 +5,26 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::text::{InWords, Indented, count};
+use super::text::{InWords, Indented, count, write_labels};
 use super::{GreenThread, Place, Reason, Snapshot, State};
 
 /// What the green threads of one group have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(super) struct Key<'s> {
     pub(super) state: State,
     pub(super) reason: Option<Reason>,
     pub(super) place: Option<Place>,
     pub(super) stack: Option<usize>,
+    pub(super) labels: &'s [(String, String)],
 }
 
 /// Returns the groups, the largest first.
-pub(super) fn group(snapshot: &Snapshot) -> Vec<(Key, Vec<&GreenThread>)> {
-    let mut groups: HashMap<Key, Vec<&GreenThread>> = HashMap::new();
+pub(super) fn group(snapshot: &Snapshot) -> Vec<(Key<'_>, Vec<&GreenThread>)> {
+    let mut groups: HashMap<Key<'_>, Vec<&GreenThread>> = HashMap::new();
     for thread in &snapshot.green_threads {
         let reason = thread.wait.as_ref().map(|wait| wait.reason);
-        let key = Key { state: thread.state, reason, place: thread.spawned_at, stack: thread.stack };
+        let (place, stack, labels) = (thread.spawned_at, thread.stack, &*thread.labels);
+        let key = Key { state: thread.state, reason, place, stack, labels };
         groups.entry(key).or_default().push(thread);
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
@@ -50,6 +52,7 @@ pub(super) fn of(snapshot: &Snapshot) -> String {
         if let Some(place) = key.place {
             let _ = write!(text, ", spawned at {place}");
         }
+        let _ = write_labels(&mut text, key.labels);
         let ids: Vec<_> = threads.iter().take(MOST_IDS).map(|thread| thread.id.to_string()).collect();
         let more = if threads.len() > MOST_IDS { ", .." } else { "" };
         let _ = writeln!(text, "\n    ids: {}{more}", ids.join(", "));

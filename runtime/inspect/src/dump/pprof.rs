@@ -60,7 +60,7 @@ impl Builder {
         Builder { tables, locations: HashMap::new() }
     }
 
-    fn add(&mut self, snapshot: &Snapshot, key: Key, threads: &[&GreenThread]) {
+    fn add(&mut self, snapshot: &Snapshot, key: Key<'_>, threads: &[&GreenThread]) {
         let does = match key.reason {
             Some(reason) => format!("{} for {reason}", key.state),
             None => key.state.to_string(),
@@ -72,9 +72,10 @@ impl Builder {
         let frames = std::iter::once(named(does.clone(), None, None)).chain(stack).chain(spawned);
         let location_id = frames.map(|frame| self.location(frame)).collect();
         let waited = threads.iter().filter_map(|thread| Some(thread.wait.as_ref()?.waited)).sum();
-        let label = proto::Label { key: self.tables.string("does"), str: self.tables.string(&does), num: 0 };
+        let mut label = vec![self.tables.label("does", &does)];
+        label.extend(key.labels.iter().map(|(key, value)| self.tables.label(key, value)));
         let value = vec![i64::try_from(threads.len()).unwrap_or(i64::MAX), nanos(waited)];
-        self.tables.profile.sample.push(proto::Sample { location_id, value, label: vec![label] });
+        self.tables.profile.sample.push(proto::Sample { location_id, value, label });
     }
 
     fn location(&mut self, frame: Frame) -> u64 {

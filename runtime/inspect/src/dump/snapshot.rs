@@ -3,9 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
-use sched::{Awaited, Does, Sched, SeenThread, StackCopy, Why};
+use sched::{Awaited, Does, Labels, Sched, SeenThread, StackCopy, Why};
 
 use crate::metrics::hogs::{self, HogPlace};
 
@@ -65,6 +66,8 @@ pub struct GreenThread {
     pub wait: Option<Wait>,
     /// Where it was spawned.
     pub spawned_at: Option<Place>,
+    /// Its labels, by key: see `runtime::profile::labels`.
+    pub labels: Vec<(String, String)>,
     /// The id of the green thread that spawned it. `None` if a plain OS thread or a timer did.
     pub parent: Option<u64>,
     /// The id of the green thread that waits for the end of this one in a
@@ -517,6 +520,7 @@ impl GreenThread {
             state,
             wait,
             spawned_at: seen.place.map(Place::of),
+            labels: seen.labels.map(owned).unwrap_or_default(),
             parent: seen.parent,
             scope: None,
             future: future.map(str::to_owned),
@@ -531,6 +535,11 @@ impl GreenThread {
     pub(super) fn object(&self) -> Option<&Object> {
         self.wait.as_ref()?.object.as_ref()
     }
+}
+
+/// Returns a copy of each label.
+fn owned(labels: Arc<Labels>) -> Vec<(String, String)> {
+    labels.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
 impl Object {

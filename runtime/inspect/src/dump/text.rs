@@ -1,7 +1,7 @@
 //! A snapshot as text: a line for each green thread, below it the frames of its stack, and the deadlocks at
 //! the end.
 
-use std::fmt::{self, Display, Formatter};
+use std::fmt::{self, Display, Formatter, Write};
 use std::time::Duration;
 
 use super::{Frame, GreenThread, Object, Snapshot, State, Wait};
@@ -64,8 +64,18 @@ impl Display for Line<'_> {
         if let Some(place) = thread.spawned_at {
             write!(f, ", spawned at {place}")?;
         }
-        thread.parent.map_or(Ok(()), |parent| write!(f, " by {parent}"))
+        thread.parent.map_or(Ok(()), |parent| write!(f, " by {parent}"))?;
+        write_labels(f, &thread.labels)
     }
+}
+
+/// Writes labels as `, labels: {"route": "/x"}`; nothing if there are none. `Debug` escapes them as
+/// [`Named`] does.
+pub(super) fn write_labels(f: &mut impl Write, labels: &[(String, String)]) -> fmt::Result {
+    for (i, (key, value)) in labels.iter().enumerate() {
+        write!(f, "{}{key:?}: {value:?}", if i == 0 { ", labels: {" } else { ", " })?;
+    }
+    f.write_str(if labels.is_empty() { "" } else { "}" })
 }
 
 impl Display for State {

@@ -31,14 +31,10 @@ pub(super) fn of(profile: &Profile) -> Vec<u8> {
                 ("name", thread.name.as_deref().map(|name| name.escape_debug().to_string())),
                 ("spawned_at", place),
             ] {
-                if let Some(text) = text {
-                    label.push(proto::Label {
-                        key: tables.string(key),
-                        str: tables.string(&text),
-                        ..Default::default()
-                    });
-                }
+                label.extend(text.map(|text| tables.label(key, &text)));
             }
+            let users = thread.labels.iter().flat_map(|labels| labels.iter());
+            label.extend(users.map(|(key, value)| tables.label(key, value)));
         }
         proto::Sample { location_id, value: vec![n as i64, n as i64 * period], label }
     });
@@ -56,7 +52,10 @@ pub(super) fn of(profile: &Profile) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
+
+    use sched::Labels;
 
     use super::super::Stack;
     use super::*;
@@ -70,7 +69,12 @@ mod tests {
             },
             Stack { addresses: vec![(32, vec![function("main")])] },
         ];
-        let thread = sched::interrupted::Thread { id: 5, name: Some("worker\n".into()), place: None };
+        let thread = sched::interrupted::Thread {
+            id: 5,
+            name: Some("worker\n".into()),
+            place: None,
+            labels: Some(Arc::new(Labels::nested(None, &[("route", "/x")]))),
+        };
         let counts = HashMap::from([((thread, 0), 3), ((sched::interrupted::Thread::default(), 1), 1)]);
         let profile = Profile { taken: Duration::from_secs(1), lost: 0, counts, stacks };
         let read = proto::Profile::decode(&*profile.to_pprof()).unwrap();
@@ -81,7 +85,7 @@ mod tests {
         assert_eq!(deep.value, [3, 3 * INTERVAL.as_nanos() as i64]);
         let labels: Vec<_> =
             deep.label.iter().map(|label| (text(label.key), label.num, text(label.str))).collect();
-        assert_eq!(labels, [("green_thread", 5, ""), ("name", 0, "worker\\n")]);
+        assert_eq!(labels, [("green_thread", 5, ""), ("name", 0, "worker\\n"), ("route", 0, "/x")]);
         let names = |id: u64| -> Vec<&str> {
             let location = read.location.iter().find(|location| location.id == id).unwrap();
             let function = |id| read.function.iter().find(|function| function.id == id).unwrap();

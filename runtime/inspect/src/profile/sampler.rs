@@ -50,7 +50,7 @@ impl Sampler {
         let samples = SAMPLES.get_or_init(|| Samples::new((0..SLOTS).map(|_| Interrupted::empty())));
         install()?;
         // What a signal wrote that came after the last sampler.
-        samples.drain(|_| ());
+        samples.drain(|sample| drop(sample.take_thread()));
         samples.take_lost();
         sampler.started = true;
         ON.store(true, Ordering::Relaxed);
@@ -64,7 +64,7 @@ impl Sampler {
         let Some(samples) = SAMPLES.get() else { return };
         samples.drain(|sample| {
             sample.copy_to(&mut self.copy);
-            tell(sample.thread(), &self.copy);
+            tell(sample.take_thread(), &self.copy);
         });
     }
 

@@ -3,6 +3,7 @@
 //! A form names each field of its type: the written ones in their order, and after `;` the others. So a new
 //! field that has no form does not compile.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::panic::Location;
 use std::time::Duration;
@@ -22,7 +23,7 @@ macro_rules! field {
         $object.serialize_field(stringify!($field), $field)?
     };
     ($object:ident, $field:ident, $name:literal $form:ident) => {
-        $object.serialize_field($name, &$form(*$field))?
+        $object.serialize_field($name, &$form($field))?
     };
 }
 
@@ -44,7 +45,7 @@ macro_rules! objects {
 objects! {
     Snapshot { green_threads, stacks, deadlocks, hogs; plain_threads }
     GreenThread {
-        id, name, state, wait, spawned_at, parent, scope, future, stack, spawn_stack;
+        id, name, state, wait, spawned_at, labels as "labels" by map_of, parent, scope, future, stack, spawn_stack;
         shares, line
     }
     Wait { reason, waited as "waited_ms" by ms, due_in as "due_in_ms" by ms_if_any, may_end, number, object; }
@@ -110,15 +111,20 @@ fn snake(variant: &impl Debug) -> String {
 }
 
 /// Returns a duration as a whole number of ms.
-fn ms(time: Duration) -> u64 {
+fn ms(time: &Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn ms_if_any(time: Option<Duration>) -> Option<u64> {
-    time.map(ms)
+fn ms_if_any(time: &Option<Duration>) -> Option<u64> {
+    time.as_ref().map(ms)
+}
+
+/// Returns pairs as an object.
+fn map_of(pairs: &[(String, String)]) -> BTreeMap<&str, &str> {
+    pairs.iter().map(|(key, value)| (&**key, &**value)).collect()
 }
 
 /// Returns a place with its file, line and column.
-fn place_of(place: Option<&'static Location<'static>>) -> Option<Place> {
+fn place_of(place: &Option<&'static Location<'static>>) -> Option<Place> {
     place.map(Place::of)
 }

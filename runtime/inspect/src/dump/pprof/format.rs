@@ -121,6 +121,11 @@ impl Tables {
         at
     }
 
+    /// Returns a label of which the value is a text.
+    pub(crate) fn label(&mut self, key: &str, text: &str) -> proto::Label {
+        proto::Label { key: self.string(key), str: self.string(text), num: 0 }
+    }
+
     /// Returns a line of a function, which it adds if it is new.
     pub(crate) fn line(&mut self, function: &str, file: &str, line: u32) -> proto::Line {
         let key @ (name, filename) = (self.string(function), self.string(file));
