@@ -18,5 +18,33 @@
 //! });
 //! ```
 
+//!
+//! # Your own events
+//!
+//! [`task`], [`region`] and [`log`] are those of Go's `runtime/trace`. They write into the ring of the P, so
+//! they stand between the events of the scheduler. A trace then says which request waited for which lock.
+//!
+//! ```
+//! use runtime::trace::{self, What};
+//!
+//! runtime::block_on(|| {
+//!     trace::start();
+//!     trace::task("order", || {
+//!         trace::log("id", 17);
+//!         runtime::spawn(|| trace::region("db", || runtime::yield_now())).join().unwrap();
+//!     });
+//!     let all = trace::snapshot();
+//!     let region = all.events().iter().find(|event| matches!(event.what, What::RegionBegins { .. }));
+//!     assert!(region.unwrap().task.is_some()); // Also in the green thread that the task has spawned.
+//!     # trace::stop();
+//! });
+//! ```
+//!
+//! While no recording is on, each of them costs a load and a branch. The feature `perfetto` shows tasks and
+//! regions as slices, in a track for each green thread; a page in HTML shows their begins and ends. With the
+//! feature `tracing`, spans of [`tracing::Following`](crate::docs::trace#spans-of-tracing) are regions, too.
+
 #[doc(inline)]
-pub use inspect::trace::{Cause, Event, Snapshot, What, is_on, snapshot, start, start_with, stop};
+pub use inspect::trace::{
+    Cause, Event, Snapshot, Text, What, is_on, log, region, snapshot, start, start_with, stop, task,
+};

@@ -85,6 +85,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use sched::user_events::Stretch;
 use tracing_core::dispatcher::{self, Dispatch, WeakDispatch};
 use tracing_core::span::{Attributes, Current, Id, Record};
 use tracing_core::{Event, Interest, LevelFilter, Metadata, Subscriber};
@@ -135,6 +136,15 @@ impl<S: Subscriber + Send + Sync> Following<S> {
     }
 }
 
+impl<S: Subscriber> Following<S> {
+    /// Begins a region of a trace with the name of the span `id`, which was entered last.
+    fn region_of(&self, id: &Id) -> Option<Stretch> {
+        let current = self.inner.current_span();
+        let metadata = current.metadata().filter(|_| current.id() == Some(id))?;
+        Stretch::region(metadata.name())
+    }
+}
+
 /// What the running thread has begun, in its order.
 enum Entry {
     Span(EnteredSpan),
@@ -155,6 +165,8 @@ struct EnteredSpan {
     /// True if this keeps the span open: no guard of the green thread does, because it has inherited the
     /// span.
     is_owned: bool,
+    /// The region of a trace that this thread has begun with the span.
+    region: Option<Stretch>,
 }
 
 impl EnteredSpan {
@@ -266,6 +278,7 @@ fn for_child(entry: &Entry) -> Option<Entry> {
             id: id.clone(),
             inherits: true,
             is_owned: false,
+            region: None,
         })),
         Entry::Default { dispatch, .. } => dispatch.downcast_ref::<Inherits>().map(|_| Entry::Default {
             dispatch: dispatch.clone(),
@@ -345,6 +358,7 @@ impl<S: Subscriber + Send + Sync> Subscriber for Following<S> {
             id: id.clone(),
             inherits: self.inherits.is_some(),
             is_owned: false,
+            region: if sched::recorder::is_on() { self.region_of(id) } else { None },
         }));
     }
 
@@ -352,6 +366,9 @@ impl<S: Subscriber + Send + Sync> Subscriber for Following<S> {
         let subscriber = Arc::as_ptr(&self.inner).cast::<()>();
         let entry = remove(|entry| matches!(entry, Entry::Span(span) if span.is(subscriber, id)));
         self.inner.exit(id);
+        if let Some(Entry::Span(EnteredSpan { region: Some(region), .. })) = &entry {
+            region.end();
+        }
         drop(entry);
     }
 

@@ -296,7 +296,7 @@ pub use {
     watch::look::{Does, Parked, Seen as SeenThread, at_rest, look_at_all},
     watch::memory,
     watch::metrics::{Proc, Snapshot},
-    watch::recorder,
+    watch::{recorder, user_events},
 };
 #[cfg(all(feature = "interpose", target_os = "linux", not(loom)))]
 pub use {api::foreign, wait::futex::std_word};

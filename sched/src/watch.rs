@@ -40,3 +40,4 @@ pub mod recorder;
 ))]
 mod samples;
 mod stacks_of_hogs;
+pub mod user_events;

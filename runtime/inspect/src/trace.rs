@@ -4,6 +4,7 @@
 //! - `recording.rs`: starts, stops and collects.
 //! - `merge.rs`: one order of the events of all rings. `event.rs`: what users see of an event.
 //! - `timeline.rs`: slices of time, for `html.rs` and `perfetto.rs`, which write them.
+//! - `user.rs`: the user's tasks, regions and messages.
 //! - `trigger.rs`, `files.rs`: traces that are written by themselves.
 
 mod event;
@@ -16,6 +17,7 @@ mod recording;
 mod timeline;
 #[doc(hidden)]
 pub mod trigger;
+mod user;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -25,8 +27,12 @@ use std::panic::Location;
 use std::path::Path;
 use std::time::Duration;
 
-pub use event::{Cause, Event, What};
+use event::Place;
+pub use event::{Cause, Event, Text, What};
+use recording::Collected;
+use sched::user_events::Texts;
 use timeline::Timeline;
+pub use user::{log, region, task};
 
 /// How many events the ring of a P has if the program does not say: a megabyte.
 const EVENTS: usize = 1 << 16;
@@ -113,7 +119,8 @@ pub fn snapshot() -> Snapshot {
     let lost = collected.tracks.iter().map(|track| track.lost).sum();
     let (events, runtimes) = merge::merge(&mut collected);
     let duration = Duration::from_nanos(collected.ns);
-    Snapshot { events, runtimes, names: collected.names, places: collected.places, lost, duration }
+    let Collected { names, places, texts, .. } = collected;
+    Snapshot { events, runtimes, names, places, texts, lost, duration }
 }
 
 /// What was recorded; see [`snapshot`].
@@ -123,6 +130,7 @@ pub struct Snapshot {
     runtimes: Vec<String>,
     names: HashMap<u64, Box<str>>,
     places: HashMap<u64, &'static Location<'static>>,
+    texts: Texts,
     lost: u64,
     duration: Duration,
 }
@@ -136,6 +144,27 @@ impl Snapshot {
     /// Returns the names of the recorded runtimes' OS threads, by [`Event::runtime`].
     pub fn runtimes(&self) -> &[String] {
         &self.runtimes
+    }
+
+    /// Returns the text that an event names: of a region, a task or a message.
+    ///
+    /// ```
+    /// use runtime::trace::{self, What};
+    ///
+    /// runtime::block_on(|| {
+    ///     trace::start();
+    ///     trace::region("db", || ());
+    ///     let all = trace::snapshot();
+    ///     trace::stop();
+    ///     let is_db = |what| matches!(what, What::RegionEnds { name, .. } if all.text(name) == "db");
+    ///     assert!(all.events().iter().any(|event| is_db(event.what)));
+    /// });
+    /// ```
+    pub fn text(&self, text: Text) -> &str {
+        match text.0 {
+            Place::Name(number) => self.texts.name(number),
+            Place::Message(number) => self.texts.message(number),
+        }
     }
 
     /// Returns the time from the start of the recording to this snapshot.

@@ -87,6 +87,13 @@
 //! A P notices the start of a recording at its next event other than a switch, and after 61 switches at the
 //! latest. A green thread that ran before has no name in the trace if it has ended since.
 //!
+//! # Spans of tracing
+//!
+//! With the feature `tracing`, a span that is entered during a recording is a region of the trace, with the
+//! name of the span. The subscriber has to be wrapped in `runtime::tracing::Following`, and has to know its
+//! current span, as those of `tracing_subscriber` do. A region ends where the span is exited; a park in
+//! between does not end it. Children that inherit a span have no region of it.
+//!
 //! # What it costs
 //!
 //! While it is off, a park takes two more instructions, a yield none, and other calls at most three. While it

@@ -69,6 +69,17 @@ pub enum Kind {
     NetBlock,
     /// An M has left the netpoller.
     NetReturn,
+    /// A region of the user begins in the running green thread. The argument is its name
+    /// (`watch/user_events.rs`).
+    RegionBegin,
+    /// It ends.
+    RegionEnd,
+    /// A task of the user begins in the running green thread. The number is the task, the argument its name.
+    TaskBegin,
+    /// It ends.
+    TaskEnd,
+    /// A message of the running green thread. The number is the message, the argument its category.
+    Message,
 }
 
 /// What has made a green thread ready, as an argument.
@@ -134,7 +145,7 @@ impl Stopped {
     }
 }
 
-const KINDS: [Kind; 24] = [
+const KINDS: [Kind; 29] = [
     Kind::None,
     Kind::Run,
     Kind::Stop,
@@ -159,6 +170,11 @@ const KINDS: [Kind; 24] = [
     Kind::MWake,
     Kind::NetBlock,
     Kind::NetReturn,
+    Kind::RegionBegin,
+    Kind::RegionEnd,
+    Kind::TaskBegin,
+    Kind::TaskEnd,
+    Kind::Message,
 ];
 
 const KIND_BITS: u32 = 8;

@@ -117,7 +117,7 @@ fn dumps_read_labels_that_change() {
                     seen.set(seen.get() + 1);
                 }
             }
-            seen.get() >= 100
+            seen.get() >= 20
         });
         OVER.store(true, Ordering::Relaxed);
         children.into_iter().for_each(|child| child.join().unwrap());

@@ -25,6 +25,7 @@ mod trace;
 mod trace_files;
 #[cfg(feature = "perfetto")]
 mod trace_perfetto;
+mod trace_user;
 #[cfg(feature = "tracing")]
 mod tracing;
 #[cfg(feature = "tracing")]

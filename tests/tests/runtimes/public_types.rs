@@ -172,6 +172,7 @@ fn in_trace() {
         Cause: "SYUR";
         Event: "SYUR";
         Snapshot: "SYUR";
+        Text: "SYUR";
         What: "SYUR";
     }
 }

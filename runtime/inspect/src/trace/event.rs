@@ -15,6 +15,8 @@ pub struct Event {
     /// The number of the OS thread in its runtime, which is the number in the name of that thread. `None` if
     /// it is no thread of the runtime, or if that is not known.
     pub os_thread: Option<usize>,
+    /// The user's [task](fn.task.html) in which the green thread was, if the begin of that task is recorded.
+    pub task: Option<u64>,
     /// What has happened.
     pub what: What,
 }
@@ -130,6 +132,59 @@ pub enum What {
     NetworkWaitBegins,
     /// It has stopped to wait.
     NetworkWaitEnds,
+    /// A [task](fn.task.html) of the user begins.
+    TaskBegins {
+        /// The green thread.
+        id: u64,
+        /// The task. No other one has this number.
+        task: u64,
+        /// Its name, for [`Snapshot::text`](super::Snapshot::text).
+        name: Text,
+    },
+    /// It ends.
+    TaskEnds {
+        /// The green thread.
+        id: u64,
+        /// The task.
+        task: u64,
+        /// Its name.
+        name: Text,
+    },
+    /// A [region](fn.region.html) of the user begins.
+    RegionBegins {
+        /// The green thread.
+        id: u64,
+        /// Its name, for [`Snapshot::text`](super::Snapshot::text).
+        name: Text,
+    },
+    /// It ends.
+    RegionEnds {
+        /// The green thread.
+        id: u64,
+        /// Its name.
+        name: Text,
+    },
+    /// The green thread has [logged](fn.log.html) a message.
+    Logs {
+        /// The green thread.
+        id: u64,
+        /// The category of the message.
+        category: Text,
+        /// The message. Its text is empty if it is older than the newest 4,096 messages.
+        message: Text,
+    },
+}
+
+/// Names a text of the user in a [`Snapshot`](super::Snapshot), which has it:
+/// [`Snapshot::text`](super::Snapshot::text).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Text(pub(super) Place);
+
+/// The table of a text, and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Name(u16),
+    Message(u64),
 }
 
 /// What has made a green thread ready.
@@ -167,7 +222,12 @@ impl What {
             | What::Stolen { id, .. }
             | What::Preempted { id, .. }
             | What::TimerArmed { id }
-            | What::BlockingBegins { id } => Some(id).filter(|&id| id != 0),
+            | What::BlockingBegins { id }
+            | What::TaskBegins { id, .. }
+            | What::TaskEnds { id, .. }
+            | What::RegionBegins { id, .. }
+            | What::RegionEnds { id, .. }
+            | What::Logs { id, .. } => Some(id).filter(|&id| id != 0),
             _ => None,
         }
     }

@@ -95,7 +95,7 @@ fn data(snapshot: &Snapshot, timeline: &Timeline) -> String {
     json.push_str("],\"marks\":[");
     separator = "";
     for mark in timeline.marks.iter().filter(|mark| mark.at >= from) {
-        let text = texts.number(words(&mark.what, |id| snapshot.label(id)));
+        let text = texts.number(words(&mark.what, snapshot));
         let _ =
             write!(json, "{separator}[{},{},{text},{}]", number_of[&mark.row], mark.at - from, mark.arrow);
         separator = ",";

@@ -19,7 +19,7 @@ use super::recording::Collected;
 use sched::recorder::{Recorded, Track, reason};
 use sched::{By, Kind, POLLS, Stopped};
 
-use super::event::{Cause, Event, What};
+use super::event::{Cause, Event, Place, Text, What};
 
 /// How much later an event may be than another one that waits for it. Only stamps of different processors are
 /// out of order, by some ten ns. But a thread may be off its processor between an act and the stamp of its
@@ -58,6 +58,8 @@ struct Merge {
     /// The times of the next events, each with the index of its line.
     heads: BTreeSet<(u64, usize)>,
     threads: HashMap<u64, Does>,
+    /// The tasks of each green thread, the innermost last.
+    tasks: HashMap<u64, Vec<u64>>,
     events: Vec<Event>,
 }
 
@@ -77,7 +79,7 @@ pub(super) fn merge(collected: &mut Collected) -> (Vec<Event>, Vec<String>) {
         lines.push(line);
     }
     let heads = lines.iter().enumerate().filter_map(|(i, line)| Some((line.head()?.at_ns, i))).collect();
-    let mut merge = Merge { lines, heads, threads, events: Vec::new() };
+    let mut merge = Merge { lines, heads, threads, tasks: HashMap::new(), events: Vec::new() };
     while let Some(next) = merge.next() {
         let event = merge.pop(next);
         if let Some(place) = event.place {
@@ -86,6 +88,10 @@ pub(super) fn merge(collected: &mut Collected) -> (Vec<Event>, Vec<String>) {
         merge.take(next, event);
     }
     (merge.events, runtimes)
+}
+
+fn name(number: u16) -> Text {
+    Text(Place::Name(number))
 }
 
 fn line(runtime: usize, track: &mut Track) -> Line {
@@ -161,7 +167,9 @@ impl Merge {
         let p = line.p.filter(|_| !of_m);
         let os_thread = if p.is_some() { line.m } else { event.m };
         if let Some(what) = what {
-            self.events.push(Event { at, runtime: line.runtime, proc: p, os_thread, what });
+            let runtime = line.runtime;
+            let task = self.task(&what);
+            self.events.push(Event { at, runtime, proc: p, os_thread, task, what });
         }
         if matches!(event.kind, Kind::Idle | Kind::HandOff | Kind::Retire | Kind::Retake) {
             self.lines[i].m = None;
@@ -225,7 +233,36 @@ impl Merge {
             Kind::MWake => What::ThreadWakes,
             Kind::NetBlock => What::NetworkWaitBegins,
             Kind::NetReturn => What::NetworkWaitEnds,
+            Kind::RegionBegin => What::RegionBegins { id: by?, name: name(argument) },
+            Kind::RegionEnd => What::RegionEnds { id: by?, name: name(argument) },
+            Kind::TaskBegin => What::TaskBegins { id: by?, task: id, name: name(argument) },
+            Kind::TaskEnd => What::TaskEnds { id: by?, task: id, name: name(argument) },
+            Kind::Message => {
+                What::Logs { id: by?, category: name(argument), message: Text(Place::Message(id)) }
+            }
         })
+    }
+
+    /// Notes what `what` changes of the tasks. Returns the task to which the event belongs.
+    fn task(&mut self, what: &What) -> Option<u64> {
+        let innermost = |tasks: &HashMap<u64, Vec<u64>>, id: u64| tasks.get(&id)?.last().copied();
+        match *what {
+            What::Spawned { id, by: Some(by), .. } => {
+                let task = innermost(&self.tasks, by)?;
+                self.tasks.insert(id, vec![task]);
+                Some(task)
+            }
+            What::TaskBegins { id, task, .. } => {
+                self.tasks.entry(id).or_default().push(task);
+                Some(task)
+            }
+            What::TaskEnds { id, task, .. } => {
+                self.tasks.get_mut(&id).into_iter().for_each(|tasks| tasks.retain(|&other| other != task));
+                Some(task)
+            }
+            What::Ends { id } => self.tasks.remove(&id)?.pop(),
+            _ => innermost(&self.tasks, what.green_thread()?),
+        }
     }
 
     fn stop(&mut self, i: usize, event: &Recorded) -> Option<What> {

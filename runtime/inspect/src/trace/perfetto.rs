@@ -13,6 +13,8 @@ use prost::Message;
 use super::Snapshot;
 use super::timeline::{Fill, Lane, Row, Timeline, words};
 
+mod stretches;
+
 #[derive(Clone, PartialEq, Message)]
 struct Trace {
     #[prost(message, repeated, tag = "1")]
@@ -132,12 +134,13 @@ pub(super) fn encode(snapshot: &Snapshot, timeline: &Timeline) -> Vec<u8> {
         let event = TrackEvent {
             r#type: Some(INSTANT),
             track_uuid: tracks.get(&mark.row).copied(),
-            name: Some(words(&mark.what, label)),
+            name: Some(words(&mark.what, snapshot)),
             flow_ids: Some(mark.arrow).filter(|&arrow| arrow != 0).into_iter().collect(),
             ..TrackEvent::default()
         };
         events.push((mark.at, event));
     }
+    stretches::add(snapshot, &mut packets, &mut events, 1 << 32);
     // Stable: the end of a slice comes before the begin of the next one, also at the same time.
     events.sort_by_key(|(at, _)| *at);
     packets.extend(events.into_iter().map(|(at, event)| TracePacket {

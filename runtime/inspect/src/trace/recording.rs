@@ -9,6 +9,7 @@ use std::{io, mem};
 
 use sched::recorder::{self, Recorded, Rings, Track, stamp};
 use sched::sync::Mutex;
+use sched::user_events::Texts;
 use sched::{Sched, fork};
 
 /// How many places the ring of a P may have.
@@ -27,6 +28,8 @@ pub(super) struct Collected {
     pub(super) names: HashMap<u64, Box<str>>,
     /// Where the green threads that live were spawned.
     pub(super) places: HashMap<u64, &'static Location<'static>>,
+    /// The texts of the user's events.
+    pub(super) texts: Texts,
 }
 
 /// A moment in stamps and on the runtime's clock.
@@ -151,7 +154,7 @@ pub(super) fn collect() -> Option<Collected> {
     let ns = now.ns - recording.since.ns;
     drop(guard);
     let (names, places) = threads();
-    Some(Collected { tracks, ns, names, places })
+    Some(Collected { tracks, ns, names, places, texts: Texts::now() })
 }
 
 impl Recording {

@@ -143,8 +143,9 @@ impl Timeline {
     }
 }
 
-/// Returns `what` in a few words. `label` names green threads.
-pub(super) fn words(what: &What, label: impl Fn(u64) -> String) -> String {
+/// Returns `what` in a few words. `snapshot` has the names.
+pub(super) fn words(what: &What, snapshot: &Snapshot) -> String {
+    let (label, text) = (|id| snapshot.label(id), |text| snapshot.text(text).escape_debug());
     match *what {
         What::Spawned { id, future: false, .. } => format!("spawns {}", label(id)),
         What::Spawned { id, future: true, .. } => format!("spawns the future {}", label(id)),
@@ -166,6 +167,11 @@ pub(super) fn words(what: &What, label: impl Fn(u64) -> String) -> String {
         What::BlockingBegins { .. } => "enters blocking".into(),
         What::ThreadStarts => "starts".into(),
         What::ThreadEnds => "ends".into(),
+        What::TaskBegins { name, task, .. } => format!("task {task} begins: {}", text(name)),
+        What::TaskEnds { name, task, .. } => format!("task {task} ends: {}", text(name)),
+        What::RegionBegins { name, .. } => format!("{} begins", text(name)),
+        What::RegionEnds { name, .. } => format!("{} ends", text(name)),
+        What::Logs { category, message, .. } => format!("{}: {}", text(category), text(message)),
         _ => String::new(),
     }
 }

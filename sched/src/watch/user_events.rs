@@ -1,0 +1,162 @@
+//! Events of the user's code in the flight recorder: tasks, regions and messages. They lie in the ring of the
+//! P, between the scheduler's own events.
+//!
+//! An event has room for two numbers, so its texts lie in two tables. A *name* is one of few texts, such as
+//! that of a region. It stays for ever, and its number fits into the argument of an event. A *message* is
+//! kept until newer ones need its place.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::notes::recording;
+use crate::p::event::Kind;
+use crate::run::boundary::enter;
+use crate::sync::Mutex;
+
+/// How many names there are at most. Later ones are all `OTHER_NAME`.
+const MOST_NAMES: usize = 4096;
+/// The bytes of a text that are kept.
+const MOST_BYTES: usize = 1024;
+/// How many messages are kept.
+const KEPT_MESSAGES: usize = 4096;
+/// The number of the name that stands for those without a place.
+const OTHER_NAME: u16 = 0;
+/// What a reader finds under `OTHER_NAME`.
+const OTHER: &str = "(another)";
+
+static NAMES: Mutex<Option<HashMap<Box<str>, u16>>> = Mutex::new(None);
+static MESSAGES: Mutex<VecDeque<(u64, Box<str>)>> = Mutex::new(VecDeque::new());
+/// The number of the next message, and of the next task. From 1, because 0 stands for none.
+static NEXT_MESSAGE: AtomicU64 = AtomicU64::new(1);
+static NEXT_TASK: AtomicU64 = AtomicU64::new(1);
+
+/// A stretch of code of a green thread that is recorded: a region, or a task.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch {
+    ends: Kind,
+    number: u64,
+    name: u16,
+}
+
+impl Stretch {
+    /// Records the begin of a region of the calling green thread; `None` if no recording is on. *Runs on: any
+    /// thread, in user code. What a plain OS thread does is not recorded.*
+    pub fn region(name: &str) -> Option<Stretch> {
+        begin(name, Kind::RegionBegin, Kind::RegionEnd, || 0)
+    }
+
+    /// As `region`, for a task. Its number is one of its own. Relaxed: only the number counts.
+    pub fn task(name: &str) -> Option<Stretch> {
+        begin(name, Kind::TaskBegin, Kind::TaskEnd, || NEXT_TASK.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Records the end. *Runs on: the thread that recorded the begin, in user code.*
+    pub fn end(self) {
+        record(self.ends, self.number, self.name);
+    }
+}
+
+fn begin(name: &str, begins: Kind, ends: Kind, number: impl FnOnce() -> u64) -> Option<Stretch> {
+    if !recording::is_on() {
+        return None;
+    }
+    let stretch = Stretch { ends, number: number(), name: number_of(name) };
+    record(begins, stretch.number, stretch.name);
+    Some(stretch)
+}
+
+/// Records a message. Calls `message` only if a recording is on. *Runs on: as `Stretch::region`.*
+pub fn log(category: &str, message: impl FnOnce() -> String) {
+    if !recording::is_on() {
+        return;
+    }
+    let (category, message) = (number_of(category), message());
+    // Under the lock, so that the messages lie in the order of their numbers.
+    let number = {
+        let mut messages = MESSAGES.lock();
+        if messages.len() == KEPT_MESSAGES {
+            messages.pop_front();
+        }
+        let number = NEXT_MESSAGE.fetch_add(1, Ordering::Relaxed);
+        messages.push_back((number, shortened(&message).into()));
+        number
+    };
+    record(Kind::Message, number, category);
+}
+
+/// Writes an event of the calling green thread.
+fn record(kind: Kind, number: u64, name: u16) {
+    let Some(entered) = enter() else { return };
+    if entered.m().running().is_none() {
+        return;
+    }
+    match entered.held() {
+        Some(held) => held.notes(kind, number, name.into()),
+        None => entered.m().sched().events.outside.notes(kind, number, name),
+    }
+}
+
+/// Returns the number of a name, which it adds if it is new.
+fn number_of(name: &str) -> u16 {
+    let name = shortened(name);
+    let mut names = NAMES.lock();
+    let names = names.get_or_insert_with(HashMap::new);
+    if let Some(&number) = names.get(name) {
+        return number;
+    }
+    if names.len() == MOST_NAMES {
+        return OTHER_NAME;
+    }
+    // At most `MOST_NAMES`, which fits.
+    let number = names.len() as u16 + 1;
+    names.insert(name.into(), number);
+    number
+}
+
+/// Returns the first bytes of a text.
+fn shortened(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MOST_BYTES)]
+}
+
+/// The texts of user's events.
+#[derive(Clone, Debug, Default)]
+pub struct Texts {
+    names: HashMap<u16, Box<str>>,
+    messages: HashMap<u64, Box<str>>,
+}
+
+impl Texts {
+    /// Returns copies of all texts that are kept.
+    pub fn now() -> Texts {
+        let names = NAMES.lock();
+        let names = names.iter().flatten().map(|(name, &number)| (number, name.clone())).collect();
+        let messages = MESSAGES.lock().iter().cloned().collect();
+        Texts { names, messages }
+    }
+
+    /// Returns the name of this number.
+    pub fn name(&self, number: u16) -> &str {
+        self.names.get(&number).map_or(OTHER, |name| name)
+    }
+
+    /// Returns the message of this number; empty if newer ones have its place.
+    pub fn message(&self, number: u64) -> &str {
+        self.messages.get(&number).map_or("", |message| message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_one_number_and_is_cut_between_characters() {
+        let long = "\u{e4}".repeat(MOST_BYTES);
+        let (a, b) = (number_of("a name of this test"), number_of(&long));
+        assert_ne!(a, b);
+        assert_eq!((number_of("a name of this test"), number_of(&long)), (a, b));
+        let texts = Texts::now();
+        assert_eq!((texts.name(a), texts.name(b).len()), ("a name of this test", MOST_BYTES));
+        assert_eq!((texts.name(OTHER_NAME), texts.message(u64::MAX)), (OTHER, ""));
+    }
+}
