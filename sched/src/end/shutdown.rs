@@ -1,7 +1,6 @@
 //! How `Sched` ends: its Gs are cancelled and unwind, then its Ms end and are joined. `p/closing.rs` has
 //! the protocol.
 
-use std::ptr;
 use std::time::{Duration, Instant};
 
 use timers::clock;
@@ -124,10 +123,6 @@ impl Sched {
             pause_for(pause.min(left));
         }
         true
-    }
-
-    pub(super) fn owns(&self, g: GRef) -> bool {
-        ptr::eq(g.runtime(), self.as_runtime()) && !g.life.is_done()
     }
 
     pub(crate) fn counters(&self) -> impl Iterator<Item = &Counters> {

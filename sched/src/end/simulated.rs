@@ -7,9 +7,6 @@ use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::choices::simulation;
-use crate::g::{GRef, table};
-use crate::m::release::release;
 use crate::run::sched::Sched;
 
 /// How the Gs of a simulation have ended.
@@ -40,24 +37,6 @@ impl Sched {
         mem::forget(self.clone());
         // SAFETY: the scheduler is never dropped. Its Ms have ended, and its Gs run no more.
         unsafe { self.netpoll.close_leaked() };
-    }
-
-    /// Leaves all parked Gs behind. Returns `false` if a G is not parked: a waker outside may have taken its
-    /// wait a moment before. That G has to run until it parks again, because the wake may be one that it
-    /// passes on. *Runs on: the M while it runs no G, or the closer.*
-    pub(crate) fn leave_all_parked(&self) -> bool {
-        table::all().filter(|&g| !self.leave_parked(g)).count() == 0
-    }
-
-    /// Leaves `g` behind if it is a parked G of this scheduler. Returns `false` if it is one that is not parked.
-    fn leave_parked(&self, g: GRef) -> bool {
-        // A reference first, as in `cancel`.
-        if !g.life.try_retain() {
-            return true;
-        }
-        let has_left = !self.owns(g) || simulation::leave_parked(g);
-        release(g);
-        has_left
     }
 
     /// Cancels all Gs of a simulated scheduler, which has begun to close. Waits until they have ended, or

@@ -347,6 +347,11 @@ impl Sched {
         ptr::from_ref(self).cast()
     }
 
+    /// Returns `true` if `g` is a G of this runtime that has not ended.
+    pub(crate) fn owns(&self, g: GRef) -> bool {
+        ptr::eq(g.runtime(), self.as_runtime()) && !g.life.is_done()
+    }
+
     /// Returns the runtime of a parked green thread. The caller keeps this reference: once the green thread
     /// can run, it may end and its runtime with it.
     ///

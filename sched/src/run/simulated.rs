@@ -20,12 +20,13 @@ use std::sync::Arc;
 use timers::clock;
 
 use crate::choices::simulation::{
-    IS_BUILT, Phase, Ready, Simulated, Simulation, is_anywhere, is_left_behind,
+    IS_BUILT, Phase, Ready, Simulated, Simulation, is_anywhere, is_left_behind, leave_parked,
 };
-use crate::g::GRef;
 use crate::g::list::GList;
+use crate::g::{GRef, table};
 use crate::m::OwnM;
 use crate::m::current::on_m;
+use crate::m::release::release;
 use crate::p::Held;
 use crate::p::event::By;
 use crate::run::sched::Sched;
@@ -206,8 +207,27 @@ impl Sched {
         }
     }
 
-    /// Gives the simulation up: no G of it runs any more, and none waits. Returns when the M is to end. *Runs on: the M,
-    /// which keeps the P.*
+    /// Leaves all parked Gs behind. Returns `false` if a G is not parked: a waker outside may have taken its
+    /// wait a moment before. That G has to run until it parks again, because the wake may be one that it
+    /// passes on. *Runs on: the M while it runs no G, or the closer.*
+    pub(crate) fn leave_all_parked(&self) -> bool {
+        table::all().filter(|&g| !self.leave_parked(g)).count() == 0
+    }
+
+    /// Leaves `g` behind if it is a parked G of this scheduler. Returns `false` if it is one that is not
+    /// parked.
+    fn leave_parked(&self, g: GRef) -> bool {
+        // A reference first, as in `cancel`.
+        if !g.life.try_retain() {
+            return true;
+        }
+        let has_left = !self.owns(g) || leave_parked(g);
+        release(g);
+        has_left
+    }
+
+    /// Gives the simulation up: no G of it runs any more, and none waits. Returns when the M is to end. *Runs
+    /// on: the M, which keeps the P.*
     fn give_up(&self, simulated: &Simulated) {
         simulated.main.give_up();
         // The thread that waits for the main function ends the Ms at once. This M looks for no G until then,

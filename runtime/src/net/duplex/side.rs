@@ -141,10 +141,7 @@ impl Side {
         }
     }
 
-    #[cfg_attr(
-        not(any(feature = "futures-io", feature = "tokio-io", feature = "hyper")),
-        allow(dead_code, reason = "only the traits of other crates poll")
-    )]
+    #[allow(dead_code, reason = "only the traits of other crates poll")]
     /// Runs `op` until it would no longer block, in a poll. The task is woken to try again. In one direction
     /// of one handle, the task that was polled last is woken.
     pub(crate) fn poll<T>(
