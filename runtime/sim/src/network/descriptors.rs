@@ -15,7 +15,8 @@
 //!   simulation or the node does returns `ECANCELED` or `ENETDOWN`. A caller that goes on is left behind.
 //! - What is not simulated fails the run by `escape`, which names it.
 //! - `calls.rs` has the calls on addresses, `transfer.rs` the calls that move bytes, `options.rs` the calls
-//!   on settings, and `poll.rs` has `poll`.
+//!   on settings, `poll.rs` has `poll`, and `select.rs` has
+//!   `select`.
 //! - `number.rs` finds the socket of a number, `description.rs` has the part that duplicates share, `open.rs`
 //!   has the waits, and `address.rs` has the addresses of C. `table.rs` has all numbers. `leave.rs` ends a
 //!   thread that heeds no error.
@@ -30,6 +31,7 @@ mod number;
 mod open;
 mod options;
 mod poll;
+mod select;
 mod table;
 mod transfer;
 
@@ -48,6 +50,7 @@ pub use calls::{accept4, bind, connect, getpeername, getsockname, listen, shutdo
 pub use leave::leave_if_over;
 pub use options::{fcntl, getsockopt, ioctl, setsockopt};
 pub use poll::poll;
+pub use select::select;
 pub use transfer::{read, readv, recvfrom, recvmsg, sendmsg, sendto, write, writev};
 
 /// Returns `true` if the number stands for a simulated socket.
@@ -116,8 +119,9 @@ fn kind_of(domain: c_int, kind: c_int, protocol: c_int) -> Done<Kind> {
     match (is_inet, kind, protocol) {
         (true, libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP) => Ok(Kind::Stream),
         (true, libc::SOCK_DGRAM, 0 | libc::IPPROTO_UDP) => Ok(Kind::Datagrams),
+        (false, libc::SOCK_STREAM, 0) if domain == libc::AF_UNIX => Ok(Kind::Stream),
         (false, ..) if domain == libc::AF_UNIX => {
-            Err(escape("a Unix socket of the system, which is no pair", libc::EAFNOSUPPORT))
+            Err(escape("a Unix socket of the system that is no stream", libc::EPROTONOSUPPORT))
         }
         _ => Err(escape("a socket of the system that is neither TCP nor UDP", libc::EPROTONOSUPPORT)),
     }

@@ -101,6 +101,8 @@ forms! {
         reading::recvfrom(fd, buf, len, flags, from, from_len);
     recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t =
         simulated::recvmsg(fd, message, flags), reading::recvmsg(fd, message, flags);
+    select(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, time: *mut timeval) -> c_int =
+        simulated::select(count, [read, write, except], time), polling::select(count, read, write, except, time);
     send(fd: c_int, buf: *const c_void, len: size_t, flags: c_int) -> ssize_t =
         simulated::sendto(fd, buf, len, flags, ptr::null(), 0), writing::send(fd, buf, len, flags);
     sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t =
@@ -166,27 +168,11 @@ forms! {
     sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int =
         simulated::refuse(&[fd], "sendmmsg on a simulated socket", libc::ENOSYS),
         system!(libc::SYS_sendmmsg, fd, messages, count, flags);
-    select(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, time: *mut timeval) -> c_int =
-        selects(count, [read, write, except]), polling::select(count, read, write, except, time);
 }
 
 fn copies(from: c_int, to: c_int) -> Option<isize> {
     const FALL_BACK: isize = -(libc::EINVAL as isize);
     (simulated::is_simulated(from) || simulated::is_simulated(to)).then_some(FALL_BACK)
-}
-
-/// Fails the run if one of the sets of `select` has a simulated socket.
-///
-/// # Safety
-/// Each set is null, or has `count` bits.
-unsafe fn selects(count: c_int, sets: [*mut fd_set; 3]) -> Option<isize> {
-    let in_set = |fd: c_int| {
-        // SAFETY: the caller's sets.
-        sets.iter().any(|set| !set.is_null() && unsafe { libc::FD_ISSET(fd, *set) })
-    };
-    let found =
-        (0..count.min(libc::FD_SETSIZE as c_int)).find(|&fd| simulated::is_simulated(fd) && in_set(fd))?;
-    simulated::refuse(&[found], "select on a simulated socket", libc::EINVAL)
 }
 
 /// libc's `poll`; see the page of simulations.

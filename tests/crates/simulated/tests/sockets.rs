@@ -4,7 +4,9 @@ runtime::interpose!(sim);
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
-use std::os::unix::net::UnixStream;
+use std::os::fd::AsRawFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener, UnixStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -180,6 +182,7 @@ fn a_connection_is_refused_or_not_answered() {
 mod libc_numbers {
     pub const ETIMEDOUT: i32 = 110;
     pub const EAFNOSUPPORT: i32 = 97;
+    pub const ECANCELED: i32 = 125;
 }
 
 #[test]
@@ -425,6 +428,151 @@ fn a_pair_of_unix_streams() {
     });
 }
 
+/// A server and a client as everyone writes them, and the addresses that they see.
+#[test]
+fn unix_streams_by_path() {
+    sim::run(1, || {
+        let listener = UnixListener::bind("/server").unwrap();
+        assert_eq!(listener.local_addr().unwrap().as_pathname(), Some("/server".as_ref()));
+        assert_eq!(UnixListener::bind("/server").unwrap_err().kind(), ErrorKind::AddrInUse);
+        let server = thread::spawn(move || {
+            for _ in 0..2 {
+                let (mut stream, from) = listener.accept().unwrap();
+                assert!(from.is_unnamed());
+                let mut bytes = [0; 4];
+                stream.read_exact(&mut bytes).unwrap();
+                stream.write_all(&bytes).unwrap();
+            }
+        });
+        let mut stream = UnixStream::connect("/server").unwrap();
+        assert_eq!(stream.peer_addr().unwrap().as_pathname(), Some("/server".as_ref()));
+        assert!(stream.local_addr().unwrap().is_unnamed());
+        thread::sleep(SECOND);
+        stream.write_all(b"ping").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "ping");
+        // A socket of the runtime has the same paths.
+        let mut other = runtime::net::unix::UnixStream::connect("/server").unwrap();
+        other.write_all(b"pong").unwrap();
+        other.read_exact(&mut [0; 4]).unwrap();
+        server.join().unwrap();
+        // The path stays when its listener has gone.
+        assert_eq!(UnixStream::connect("/server").unwrap_err().kind(), ErrorKind::ConnectionRefused);
+        runtime::fs::remove_file("/server").unwrap();
+        assert_eq!(UnixStream::connect("/server").unwrap_err().kind(), ErrorKind::NotFound);
+    });
+}
+
+#[test]
+fn unix_streams_by_an_abstract_name() {
+    sim::run(1, || {
+        let name = UnixAddr::from_abstract_name(b"server").unwrap();
+        let listener = UnixListener::bind_addr(&name).unwrap();
+        assert_eq!(listener.local_addr().unwrap().as_abstract_name(), Some(&b"server"[..]));
+        let client = thread::spawn(move || {
+            let mut stream = UnixStream::connect_addr(&name).unwrap();
+            stream.write_all(b"hello").unwrap();
+            stream.peer_addr().unwrap().as_abstract_name().unwrap().to_vec()
+        });
+        let mut text = String::new();
+        listener.accept().unwrap().0.read_to_string(&mut text).unwrap();
+        assert_eq!((text.as_str(), &client.join().unwrap()[..]), ("hello", &b"server"[..]));
+    });
+}
+
+/// A path belongs to its node, and its connections end with the node.
+#[test]
+fn unix_streams_stay_within_their_node() {
+    sim::run(1, || {
+        let server = sim::node("server", || {
+            let listener = UnixListener::bind("/server").unwrap();
+            let client = thread::spawn(|| UnixStream::connect("/server").unwrap().read(&mut [0]));
+            let (_stream, _) = listener.accept().unwrap();
+            client.join().unwrap().map_err(|error| error.raw_os_error())
+        });
+        thread::sleep(SECOND);
+        assert_eq!(UnixStream::connect("/server").unwrap_err().kind(), ErrorKind::NotFound);
+        server.kill();
+        assert_eq!(server.join().unwrap(), Err(Some(libc_numbers::ECANCELED)));
+    });
+}
+
+/// libc's `select` on three sets of these descriptors. Returns its result, what is left in the sets, and the
+/// time that it has left.
+fn select(sets: [&[i32]; 3], time: Option<Duration>) -> (i32, [Vec<i32>; 3], Option<Duration>) {
+    type Set = [u64; 16];
+    unsafe extern "C" {
+        #[link_name = "select"]
+        fn of_libc(count: i32, read: *mut Set, write: *mut Set, except: *mut Set, time: *mut [i64; 2])
+        -> i32;
+    }
+    let mut bits = sets.map(|fds| {
+        let mut set = [0; 16];
+        fds.iter().for_each(|fd| set[*fd as usize / 64] |= 1 << (fd % 64));
+        set
+    });
+    let mut left = time.map(|time| [time.as_secs() as i64, i64::from(time.subsec_micros())]);
+    let pointer = left.as_mut().map_or(std::ptr::null_mut(), |left| left);
+    let [read, write, except] = &mut bits;
+    let count = sets.iter().flat_map(|fds| fds.iter()).max().map_or(0, |most| most + 1);
+    // SAFETY: the sets have 1024 bits, which is more than the count; the time is this function's.
+    let found = unsafe { of_libc(count, read, write, except, pointer) };
+    let still = [0, 1, 2].map(|at| {
+        let is_in = |fd: &&i32| bits[at][**fd as usize / 64] >> (**fd % 64) & 1 == 1;
+        sets[at].iter().filter(is_in).copied().collect()
+    });
+    let left = left.map(|[secs, micros]| Duration::new(secs as u64, micros as u32 * 1000));
+    (found, still, left)
+}
+
+#[test]
+fn select_waits_for_one_of_its_sockets() {
+    sim::run(1, || {
+        let ((one, _far), (other, mut sender)) = (pair(), pair());
+        let (first, second) = (one.as_raw_fd(), other.as_raw_fd());
+        let start = Instant::now();
+        let both = [first, second];
+        // Both may be written to, at once.
+        let found = select([&both, &[second], &both], Some(10 * SECOND));
+        assert_eq!(found, (1, [vec![], vec![second], vec![]], Some(10 * SECOND)));
+        assert_eq!(start.elapsed(), Duration::ZERO);
+        // Nothing comes.
+        let found = select([&both, &[], &both], Some(5 * SECOND));
+        assert_eq!(found, (0, [vec![], vec![], vec![]], Some(Duration::ZERO)));
+        assert_eq!(start.elapsed(), 5 * SECOND);
+        let sends = thread::spawn(move || {
+            thread::sleep(SECOND);
+            sender.write_all(b"1").unwrap();
+            thread::sleep(SECOND);
+        });
+        let (found, sets, left) = select([&both, &[], &[]], Some(10 * SECOND));
+        assert_eq!((found, sets), (1, [vec![second], vec![], vec![]]));
+        let passed = start.elapsed() - 5 * SECOND;
+        assert!((SECOND..2 * SECOND).contains(&passed), "{passed:?}");
+        assert_eq!(left, Some(10 * SECOND - Duration::from_micros(passed.as_nanos().div_ceil(1000) as u64)));
+        (&other).read_exact(&mut [0]).unwrap();
+        // The end of the peer wakes a wait without a time.
+        let found = select([&both, &[], &[]], None);
+        assert_eq!(found, (1, [vec![second], vec![], vec![]], None));
+        assert_eq!((&other).read(&mut [0]).unwrap(), 0);
+        sends.join().unwrap();
+        // Readiness that no set asks for is no result: only the set for exceptions has the ended stream.
+        let start = Instant::now();
+        assert_eq!(select([&[], &[], &[second]], Some(SECOND)).0, 0);
+        assert_eq!(start.elapsed(), SECOND);
+    });
+}
+
+#[test]
+fn select_refuses_what_is_no_open_socket() {
+    let beside = failure(|| {
+        let (near, _far) = pair();
+        select([&[near.as_raw_fd(), 0], &[], &[]], None);
+    });
+    assert!(beside.contains("select of simulated sockets beside other descriptors"), "{beside}");
+}
+
 /// Sockets of both kinds talk to each other.
 #[test]
 fn sockets_of_the_runtime_are_in_the_same_network() {
@@ -452,8 +600,8 @@ fn failure(program: impl Fn() + Send + Sync) -> String {
 
 #[test]
 fn what_is_not_simulated_fails_the_run() {
-    let unix = failure(|| _ = std::os::unix::net::UnixListener::bind("/tmp/never-made"));
-    assert!(unix.contains("a Unix socket of the system"), "{unix}");
+    let unix = failure(|| _ = std::os::unix::net::UnixDatagram::unbound());
+    assert!(unix.contains("a Unix socket of the system that is no stream"), "{unix}");
     let multicast = failure(|| {
         let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
         _ = socket.join_multicast_v4(&[224, 0, 0, 1].into(), &[0, 0, 0, 0].into());

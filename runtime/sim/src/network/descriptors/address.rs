@@ -2,8 +2,11 @@
 
 #![allow(unsafe_code)]
 
-use std::ffi::c_int;
+use std::ffi::{OsStr, c_int};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::SocketAddr as UnixAddr;
 use std::ptr;
 
 use libc::{sockaddr, sockaddr_in, sockaddr_in6, socklen_t};
@@ -12,6 +15,10 @@ use super::super::addr::Addr;
 
 /// The size of an address of version 6 without its last field, as the system takes it.
 const LEAST_V6: usize = 24;
+
+/// Where the name of a Unix socket begins, and how long it may be.
+const OF_FAMILY: usize = size_of::<libc::sa_family_t>();
+const PATH: usize = size_of::<libc::sockaddr_un>() - OF_FAMILY;
 
 /// Returns the family of an address; `AF_UNSPEC` of none.
 ///
@@ -60,6 +67,34 @@ pub(super) unsafe fn read(address: *const sockaddr, len: socklen_t) -> Result<So
     }
 }
 
+/// Reads an address of a Unix socket: a path, an abstract name, or none.
+///
+/// # Errors
+/// Returns `EINVAL` for what is of another family or too long.
+///
+/// # Safety
+/// As for `family`.
+pub(super) unsafe fn read_unix(address: *const sockaddr, len: socklen_t) -> Result<UnixAddr, c_int> {
+    if address.is_null() {
+        return Err(libc::EFAULT);
+    }
+    let bytes = (len as usize).wrapping_sub(OF_FAMILY);
+    // SAFETY: the caller's address.
+    if unsafe { family(address, len) } != libc::AF_UNIX || bytes > PATH {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: the caller's address is that long.
+    let name = unsafe { std::slice::from_raw_parts(address.cast::<u8>().add(OF_FAMILY), bytes) };
+    let made = match name.split_first() {
+        Some((0, name)) => UnixAddr::from_abstract_name(name),
+        // The path ends with a zero, or with the address.
+        _ => UnixAddr::from_pathname(OsStr::from_bytes(
+            name.split(|&byte| byte == 0).next().unwrap_or_default(),
+        )),
+    };
+    made.map_err(|_| libc::EINVAL)
+}
+
 /// Writes an address of a socket of `family` to the caller, as far as there is room. An address of version 4
 /// is written as one of version 6 to a caller with such a socket. Does nothing without a place.
 ///
@@ -75,12 +110,8 @@ pub(super) unsafe fn write(address: &Addr, family: c_int, to: *mut sockaddr, len
             // SAFETY: the caller's place.
             unsafe { write_ip(ip, *address, to, len) };
         }
-        // Sockets of a pair, which have no names.
-        Addr::Unix(_) => {
-            let family = libc::AF_UNIX as libc::sa_family_t;
-            // SAFETY: the caller's place.
-            unsafe { copy(&family, to, len) };
-        }
+        // SAFETY: the caller's place.
+        Addr::Unix(address) => unsafe { copy_bytes(&bytes_of(address), to, len) },
     }
 }
 
@@ -111,18 +142,39 @@ unsafe fn write_ip(ip: IpAddr, address: SocketAddr, to: *mut sockaddr, len: *mut
     }
 }
 
+/// Returns an address of a Unix socket as C has it: a path ends with a zero, and an abstract name begins with
+/// one.
+fn bytes_of(address: &UnixAddr) -> Vec<u8> {
+    let mut bytes = (libc::AF_UNIX as libc::sa_family_t).to_ne_bytes().to_vec();
+    if let Some(path) = address.as_pathname() {
+        bytes.extend(path.as_os_str().as_bytes());
+        bytes.push(0);
+    } else if let Some(name) = address.as_abstract_name() {
+        bytes.push(0);
+        bytes.extend(name);
+    }
+    bytes
+}
+
 /// Copies an address, as far as there is room, and says how long it is.
 ///
 /// # Safety
 /// As for `write`. `T` is an address, without bytes between its fields.
 unsafe fn copy<T>(address: &T, to: *mut sockaddr, len: *mut socklen_t) {
+    // SAFETY: the address has these bytes; the caller's place.
+    unsafe { copy_bytes(std::slice::from_raw_parts(ptr::from_ref(address).cast(), size_of::<T>()), to, len) };
+}
+
+/// # Safety
+/// As for `write`.
+unsafe fn copy_bytes(address: &[u8], to: *mut sockaddr, len: *mut socklen_t) {
     if to.is_null() || len.is_null() {
         return;
     }
     // SAFETY: the caller's place has `len` bytes.
     unsafe {
-        let room = (len.read() as usize).min(size_of::<T>());
-        ptr::copy_nonoverlapping(ptr::from_ref(address).cast::<u8>(), to.cast::<u8>(), room);
-        len.write(size_of::<T>() as socklen_t);
+        let room = (len.read() as usize).min(address.len());
+        ptr::copy_nonoverlapping(address.as_ptr(), to.cast::<u8>(), room);
+        len.write(address.len() as socklen_t);
     }
 }

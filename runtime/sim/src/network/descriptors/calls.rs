@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
+use std::os::unix::net::SocketAddr as UnixAddr;
 use std::sync::Arc;
 
 use libc::{sockaddr, socklen_t};
@@ -11,11 +12,12 @@ use sched::simulation;
 use super::super::addr::Addr;
 use super::super::handle::Handle;
 use super::super::tcp::Phase;
+use super::super::unix::Type;
 use super::super::{Kind as Socket, NetworkState};
 use super::address;
 use super::description::{Description, Done, Kind};
 use super::number::{number, on};
-use super::open::{Limit, Open, escape};
+use super::open::{Limit, Open, escape, number_of};
 use super::options::set_linger;
 use crate::errors::error;
 
@@ -37,6 +39,55 @@ fn any(socket: &Description) -> SocketAddr {
         libc::AF_INET6 => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
         _ => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
     }
+}
+
+/// Gives a new Unix stream an address: a path on the disk of the node, or an abstract name.
+fn bind_unix(socket: &Description, to: &UnixAddr) -> Done<Arc<Open>> {
+    let node = simulation::node();
+    let (name, to) = socket.network.new_name(node, Type::Stream, to).map_err(|error| number_of(&error))?;
+    make(socket, |state, node| {
+        let id = state.listen_unix(node, name, to);
+        // It listens only from `listen` on.
+        state.listener(id)?.room = 0;
+        Ok(id)
+    })
+}
+
+/// Connects a Unix stream to the listener of an address.
+fn connect_unix(socket: &Description, to: &UnixAddr) -> Done {
+    let limit = socket.limit(Direction::Write, 0);
+    let open = match socket.open() {
+        None => {
+            let node = simulation::node();
+            let found = socket.network.bound_to(node, Type::Stream, to);
+            let listener = found.map_err(|error| number_of(&error))?;
+            make(socket, |state, node| {
+                let listens = state.listener(listener).is_ok_and(|listener| listener.room > 0);
+                if !listens && state.listener(listener).is_ok() {
+                    return Err(error(libc::ECONNREFUSED));
+                }
+                state.connect_unix(node, listener)
+            })?
+        }
+        Some(open) => match phase(&open)? {
+            Some(Phase::Connecting) => open,
+            Some(_) => return Err(libc::EISCONN),
+            None => return Err(libc::EINVAL),
+        },
+    };
+    connected(&open, limit)
+}
+
+/// Waits until a stream is connected.
+fn connected(open: &Open, limit: Limit) -> Done {
+    open.repeat(Direction::Write, limit, |state, id| {
+        let stream = state.stream(id)?;
+        match (stream.state, stream.error.take()) {
+            (Phase::Connecting, _) => Err(std::io::ErrorKind::WouldBlock.into()),
+            (Phase::Connected, _) => Ok(0),
+            (Phase::Broken, number) => Err(error(number.unwrap_or(libc::ECONNABORTED))),
+        }
+    })
 }
 
 /// Gives a new socket an address.
@@ -83,16 +134,8 @@ fn connect_stream(socket: &Description, to: SocketAddr) -> Done {
             None => return Err(not_listening(&open)?),
         },
     };
-    let connected = open.repeat(Direction::Write, limit, |state, id| {
-        let stream = state.stream(id)?;
-        match (stream.state, stream.error.take()) {
-            (Phase::Connecting, _) => Err(std::io::ErrorKind::WouldBlock.into()),
-            (Phase::Connected, _) => Ok(0),
-            (Phase::Broken, number) => Err(error(number.unwrap_or(libc::ECONNABORTED))),
-        }
-    });
     // The attempt goes on.
-    connected.map_err(|number| if number == libc::EAGAIN { libc::EINPROGRESS } else { number })
+    connected(&open, limit).map_err(|number| if number == libc::EAGAIN { libc::EINPROGRESS } else { number })
 }
 
 /// Returns how far a stream is; `None` of a socket that has an address or listens.
@@ -123,6 +166,11 @@ pub unsafe fn bind(fd: c_int, to: *const sockaddr, len: socklen_t) -> Option<isi
         if socket.open().is_some() {
             return Err(libc::EINVAL);
         }
+        if socket.family == libc::AF_UNIX {
+            // SAFETY: the caller's address.
+            let to = unsafe { address::read_unix(to, len) }?;
+            return bind_unix(socket, &to).map(|_| 0);
+        }
         // SAFETY: the caller's address.
         let to = unsafe { address::read(to, len) }?;
         bind_to(socket, to).map(|_| 0)
@@ -138,7 +186,9 @@ pub fn listen(fd: c_int, backlog: c_int) -> Option<isize> {
         }
         // As the system does, the queue has one place more.
         let room = usize::try_from(backlog).unwrap_or(usize::MAX).min(super::super::tcp::BACKLOG - 1) + 1;
-        bound(socket)?.with_kind(|kind| match kind {
+        // A Unix socket gets no address by itself.
+        let bound = if socket.family == libc::AF_UNIX { socket.open_or(libc::EINVAL) } else { bound(socket) };
+        bound?.with_kind(|kind| match kind {
             Socket::Listener(listener) => {
                 listener.room = room;
                 Ok(0)
@@ -176,11 +226,15 @@ pub unsafe fn accept4(fd: c_int, from: *mut sockaddr, len: *mut socklen_t, flags
 /// # Safety
 /// As libc's.
 pub unsafe fn connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> Option<isize> {
+    let unix = to;
     on(fd, |socket| {
         // SAFETY: the caller's address.
         let (family, to) = unsafe { (address::family(to, len), address::read(to, len)) };
         match (socket.kind, family) {
-            (Kind::Stream, _) if socket.family == libc::AF_UNIX => Err(libc::EISCONN),
+            (Kind::Stream, _) if socket.family == libc::AF_UNIX => {
+                // SAFETY: the caller's address.
+                connect_unix(socket, &unsafe { address::read_unix(unix, len) }?)
+            }
             (Kind::Stream, _) => connect_stream(socket, to?),
             (Kind::Datagrams, libc::AF_UNSPEC) => {
                 bound(socket)?.with(|state, id| state.udp(id).map(|udp| udp.peer = None)).map(|()| 0)
@@ -223,6 +277,7 @@ pub fn shutdown(fd: c_int, how: c_int) -> Option<isize> {
 pub unsafe fn getsockname(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> Option<isize> {
     on(fd, |socket| {
         let address = match socket.open() {
+            None if socket.family == libc::AF_UNIX => Addr::unnamed().map_err(|error| number_of(&error))?,
             None => Addr::Ip(any(socket)),
             Some(open) => open.with_kind(|kind| {
                 Ok(match kind {

@@ -255,7 +255,7 @@ fn describe_wait(first: &Option<(i64, Direction)>) -> Option<Awaited> {
 }
 
 /// Returns the error number of an error of the network.
-fn number_of(error: &io::Error) -> c_int {
+pub(super) fn number_of(error: &io::Error) -> c_int {
     match (error.raw_os_error(), error.kind()) {
         (Some(number), _) => number,
         (None, io::ErrorKind::WouldBlock) => libc::EAGAIN,

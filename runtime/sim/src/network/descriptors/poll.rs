@@ -30,15 +30,24 @@ pub unsafe fn poll(fds: *mut pollfd, count: nfds_t, time: Option<Duration>) -> O
     if !fds.iter().any(|asked| table::is_taken(asked.fd)) {
         return None;
     }
-    let found = if fds.iter().all(|asked| asked.fd < 0 || table::is_taken(asked.fd)) {
-        poll_all(fds, time)
-    } else {
-        Err(escape("a poll of simulated sockets beside other descriptors", libc::EINVAL))
-    };
+    let found = poll_sockets(fds, time, |asked| usize::from(asked.revents != 0));
     Some(raw(found.map(|found| found as isize)))
 }
 
-fn poll_all(fds: &mut [pollfd], time: Option<Duration>) -> Result<usize, c_int> {
+/// Waits for `time` or for ever until `count` is not zero for all descriptors together, with their events.
+/// Returns that sum, or 0 when the time is up.
+///
+/// # Errors
+/// Returns the error number with which the caller is to end. Fails the run if one of the descriptors is no
+/// simulated socket.
+pub(super) fn poll_sockets(
+    fds: &mut [pollfd],
+    time: Option<Duration>,
+    count: impl Fn(&pollfd) -> usize,
+) -> Result<usize, c_int> {
+    if !fds.iter().all(|asked| asked.fd < 0 || table::is_taken(asked.fd)) {
+        return Err(escape("a poll or select of simulated sockets beside other descriptors", libc::EINVAL));
+    }
     let limit = match time {
         None => Limit::Never,
         Some(Duration::ZERO) => Limit::Now,
@@ -67,7 +76,7 @@ fn poll_all(fds: &mut [pollfd], time: Option<Duration>) -> Result<usize, c_int> 
                 (_, None) => libc::POLLNVAL,
                 (_, Some(socket)) => events(socket, open.as_deref()) & (asked.events | ALWAYS),
             };
-            found += usize::from(asked.revents != 0);
+            found += count(asked);
         }
         found
     })
