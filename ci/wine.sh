@@ -35,8 +35,11 @@ system=$WINEPREFIX/drive_c/windows/system32
 skipped=(
     # std's `File::unlock` fails: for a lock that is not there, wine returns another error than Windows.
     a_time_out_ends_the_wait_for_a_lock
-    # The reset comes to a read that blocks, and not to one after a poll. A receive of std's that blocks waits in vain, too.
-    a_reset_ends_waits_with_an_error a_connected_socket_reports_an_absent_receiver
+    # After a reset a read of std's returns 0 in the place of an error, also one that blocks. A receive of std's waits in vain, too.
+    a_reset_ends_waits_with_an_error a_connected_socket_reports_an_absent_receiver options_stay_with_the_socket
+    # On a busy machine a listener accepts for a moment after its end, if another thread polls it: 10 of 300 connections with std and mio
+    # alone. The reset that then comes is not reported.
+    connect_timeout_ends_at_an_address_that_does_not_answer a_server_that_ends_under_load_breaks_no_reply
     # A read into more than 1,024 buffers, which are too many for Linux, returns an error.
     a_read_into_many_buffers_leaves_bytes_for_the_next_read
     # It passes in about 60 s, which is its limit; wine's server computes all the time.

@@ -71,7 +71,7 @@
 //!   count, each waiter compares with the count that it saw, and a stale "ready" causes no useless attempt.
 //! - *A lock in each descriptor around every event*: simpler, but a thread that is preempted under such a
 //!   lock would stop the poller.
-//! - *mio's time-out on Linux*: whole milliseconds, rounded up. See [`Turn::block`].
+//! - *mio's time-out on Linux and Windows*: whole milliseconds, rounded up. See [`Turn::block`].
 //! - *Several pollers*: a poller per P spreads the load but strands the events of a P whose thread computes.
 //!
 //! # Locks
