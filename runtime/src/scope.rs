@@ -10,7 +10,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, Location, RefUnwindSafe, UnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use sched::park::{Waiting, is_interrupted, unwind_if_cancelled};
@@ -21,6 +21,7 @@ use sched::{After, Awaited, Cancel, GHandle, Join, On, Outcome, Ticket};
 use crate::default;
 use crate::spawn::Entry;
 use crate::spawn::start::or_panic;
+use crate::sync::Semaphore;
 use crate::thread::{AbortHandle, Builder, Result, Thread};
 
 pub use try_scope::{TryJoinHandle, TryScope, try_scope};
@@ -31,6 +32,9 @@ struct Family {
     state: Mutex<ScopeState>,
     /// A panic of a thread cancels the others.
     ends_by_panic: bool,
+    /// One permit for each thread that may still be spawned. Empty without a limit. Set under the lock of the
+    /// state while no thread runs, so each thread that takes a permit gives it back.
+    slots: OnceLock<Semaphore>,
 }
 
 #[derive(Default)]
@@ -49,6 +53,29 @@ struct ScopeState {
 }
 
 impl Family {
+    #[track_caller]
+    fn set_limit(&self, limit: usize) {
+        assert!(limit > 0, "a scope with a limit of 0 could never spawn; use at least 1");
+        let state = self.state.lock();
+        let set =
+            state.running == 0 && self.slots.set(Semaphore::new(limit.min(Semaphore::MAX_PERMITS))).is_ok();
+        drop(state);
+        assert!(set, "the limit of a scope is set once, while none of its green threads runs");
+    }
+
+    /// Waits until one more thread may run.
+    fn take_slot(&self) {
+        if let Some(slots) = self.slots.get() {
+            slots.acquire().expect("the slots are never closed").forget();
+        }
+    }
+
+    fn free_slot(&self) {
+        if let Some(slots) = self.slots.get() {
+            slots.add_permits(1);
+        }
+    }
+
     fn add_member(&self, member: &GHandle) {
         let mut state = self.state.lock();
         if state.cancelled {
@@ -110,6 +137,7 @@ struct Starting<'f>(&'f Family);
 
 impl<'f> Starting<'f> {
     fn begin(family: &'f Family) -> Self {
+        family.take_slot();
         family.state.lock().running += 1;
         Starting(family)
     }
@@ -117,6 +145,7 @@ impl<'f> Starting<'f> {
 
 impl Drop for Starting<'_> {
     fn drop(&mut self) {
+        self.0.free_slot();
         self.0.state.lock().running -= 1;
     }
 }
@@ -129,6 +158,7 @@ impl After for MemberEnd {
         if panicked && self.0.ends_by_panic {
             self.0.cancel();
         }
+        self.0.free_slot();
         let waits = {
             let mut state = self.0.state.lock();
             state.panicked = state.panicked.wrapping_add(usize::from(panicked));
@@ -196,6 +226,39 @@ where
 }
 
 impl<'scope> Scope<'scope, '_> {
+    /// Sets how many green threads of this scope run at once, at most. It is Go's `SetLimit` of an
+    /// `errgroup`. Without it there is no limit.
+    ///
+    /// Each spawn in this scope waits while as many run. A green thread of the scope that spawns in it counts
+    /// itself, so with a limit of 1 it would wait for its own end.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `limit` is 0, if a green thread of the scope runs, or if the limit was set before.
+    ///
+    /// # Cancellation
+    ///
+    /// A cancelled green thread that waits for the limit in a spawn unwinds from there. The task is dropped.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    /// let running = AtomicUsize::new(0);
+    /// runtime::scope(|s| {
+    ///     s.set_limit(3);
+    ///     for _ in 0..10 {
+    ///         s.spawn(|| {
+    ///             assert!(running.fetch_add(1, SeqCst) < 3);
+    ///             runtime::sleep(std::time::Duration::from_millis(1));
+    ///             running.fetch_sub(1, SeqCst);
+    ///         });
+    ///     }
+    /// });
+    /// ```
+    #[track_caller]
+    pub fn set_limit(&self, limit: usize) {
+        self.family.set_limit(limit);
+    }
+
     /// Starts a green thread of this scope that runs a closure or a future, and returns its handle.
     ///
     /// # Panics

@@ -113,6 +113,42 @@ impl<'scope, E> TryScope<'scope, '_, E> {
         drop_contained(later);
     }
 
+    /// Sets how many green threads of this scope run at once, at most. It is Go's `SetLimit` of an
+    /// `errgroup`. Without it there is no limit.
+    ///
+    /// Each spawn in this scope waits while as many run. A green thread of the scope that spawns in it counts
+    /// itself, so with a limit of 1 it would wait for its own end.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `limit` is 0, if a green thread of the scope runs, or if the limit was set before.
+    ///
+    /// # Cancellation
+    ///
+    /// A cancelled green thread that waits for the limit in a spawn unwinds from there. The task is dropped.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    /// let running = AtomicUsize::new(0);
+    /// let read = runtime::try_scope(|s| {
+    ///     s.set_limit(3);
+    ///     for _ in 0..10 {
+    ///         s.spawn(|| {
+    ///             assert!(running.fetch_add(1, SeqCst) < 3);
+    ///             let text = runtime::fs::read_to_string("Cargo.toml");
+    ///             running.fetch_sub(1, SeqCst);
+    ///             text
+    ///         });
+    ///     }
+    ///     Ok(())
+    /// });
+    /// assert!(read.is_ok());
+    /// ```
+    #[track_caller]
+    pub fn set_limit(&self, limit: usize) {
+        self.scope.family.set_limit(limit);
+    }
+
     /// Starts a green thread of this scope that runs a closure or a future, and returns its handle. If it
     /// returns an error, the scope is cancelled.
     ///

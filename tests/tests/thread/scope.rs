@@ -777,3 +777,80 @@ fn a_scoped_handle_shows_its_thread() {
         });
     });
 }
+
+#[test]
+fn at_most_as_many_run_as_the_limit_allows() {
+    everywhere(|| {
+        quiet();
+        let (running, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let work = async |i| {
+            most.fetch_max(running.fetch_add(1, SeqCst) + 1, SeqCst);
+            let _less = OnDrop(|| _ = running.fetch_sub(1, SeqCst));
+            sleep_async(MILLI / 10).await;
+            // A panic and a cancellation give the place back, too.
+            assert!(i % 7 != 1, "{ON_PURPOSE}");
+        };
+        scope(|s| {
+            s.set_limit(3);
+            for i in 0..40 {
+                let member = s.spawn(work(i));
+                if i % 7 == 2 {
+                    member.abort_handle().cancel();
+                }
+                // Those that panic are joined, so the scope does not panic.
+                if i % 7 == 1 {
+                    member.join().unwrap_err();
+                }
+            }
+        });
+        assert!((2..=3).contains(&most.load(SeqCst)), "{most:?}");
+    });
+}
+
+#[test]
+fn a_cancelled_spawner_that_waits_for_the_limit_unwinds_and_frees_it() {
+    on_each(|| {
+        let drops = Drops::default();
+        let (token, never_runs) = (drops.token(), drops.token());
+        let spawner = spawn(move || {
+            scope(|s| {
+                s.set_limit(1);
+                s.spawn(move || {
+                    let _token = token;
+                    runtime::sleep(HOUR);
+                });
+                s.spawn(move || {
+                    let _token = never_runs;
+                    unreachable!("the place is never free before the cancellation");
+                });
+            });
+        });
+        tests::until_it_waits(&spawner);
+        spawner.cancel();
+        assert!(spawner.join().unwrap_err().is::<Cancelled>());
+        assert_eq!(drops.alive(), 0);
+    });
+}
+
+#[test]
+fn a_limit_is_set_once_and_before_the_first_spawn() {
+    quiet();
+    let refused = |f: fn()| outcome(f);
+    assert!(refused(|| scope(|s| s.set_limit(0))).contains("could never spawn"));
+    let twice = || {
+        scope(|s| {
+            s.set_limit(2);
+            s.set_limit(3);
+        })
+    };
+    assert!(refused(twice).contains("set once"));
+    let late = || {
+        scope(|s| {
+            let member = s.spawn(runtime::thread::park);
+            let late = outcome(|| s.set_limit(2));
+            member.thread().unpark();
+            assert!(late.contains("set once"), "{late}");
+        });
+    };
+    assert_eq!(refused(late), "returns ()");
+}

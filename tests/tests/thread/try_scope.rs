@@ -262,3 +262,22 @@ fn a_builder_names_a_thread_and_reports_what_cannot_start() {
         assert_eq!(result, Ok(Some("named".into())));
     });
 }
+
+#[test]
+fn an_error_ends_a_spawn_that_waits_for_the_limit() {
+    everywhere(|| {
+        let result = try_scope(|s| {
+            s.set_limit(2);
+            s.spawn(parks);
+            s.spawn(|| {
+                sleep(MILLI);
+                Err::<u8, _>("first")
+            });
+            // Both wait for a place, which the cancellation of the others frees. They do not begin.
+            s.spawn(|| -> Result<u8, _> { unreachable!("the scope has failed") });
+            s.spawn(|| -> Result<u8, _> { unreachable!("the scope has failed") });
+            Ok(())
+        });
+        assert_eq!(result, Err("first"));
+    });
+}
