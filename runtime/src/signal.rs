@@ -20,6 +20,7 @@
 //! and `SIGTERM` is the end of the console, of the session or of the system. After `SIGTERM` the process has
 //! some seconds until the system ends it. This part has run under wine, not on Windows.
 
+mod context;
 #[cfg(unix)]
 mod unix;
 #[cfg(windows)]
@@ -38,6 +39,7 @@ use unix::{FORBIDDEN, SignalInterest, Wakes, new_wakes};
 #[cfg(windows)]
 use windows::{FORBIDDEN, SignalInterest, Wakes, new_wakes};
 
+pub use context::{NotifyContext, Received, notify_context};
 #[cfg(unix)]
 pub use signal_hook::consts::signal::*;
 #[cfg(unix)]

@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 use runtime::channel::{RecvTimeoutError, TryRecvError};
-use runtime::signal::{self, SIGINT, SIGKILL, SIGSEGV, SIGTERM, SIGUSR1, SIGUSR2};
+use runtime::context::{Context, ContextError};
+use runtime::signal::{self, Received, SIGINT, SIGKILL, SIGSEGV, SIGTERM, SIGUSR1, SIGUSR2, notify_context};
 use runtime::thread::Cancelled;
 use runtime::time::timeout;
 use runtime::{block_on, select, sleep, spawn};
-use tests::child::{passes, run};
+use tests::child::{passes, run, text};
 use tests::{Watchdog, everywhere, on, on_each, wait_until, with};
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -255,5 +256,68 @@ fn a_runtime_that_ends_disconnects_its_receivers() {
         // The other receiver keeps the signal from its default effect, whenever the system delivers it.
         assert_eq!(other.recv(), Ok(SIGUSR1));
         assert!(signals.recv().is_err());
+    });
+}
+
+#[test]
+fn a_signal_cancels_its_contexts_and_tells_the_cause() {
+    passes("a_signal_cancels_its_contexts_and_tells_the_cause", "", || {
+        keep(&[SIGUSR1, SIGUSR2]);
+        everywhere(|| {
+            let (parent, cancel_parent) = Context::background().with_cancel();
+            let (one, _stop_one) = notify_context(&parent, &[SIGUSR1]).unwrap();
+            let (both, _stop_both) = notify_context(&parent, &[SIGUSR1, SIGUSR2]).unwrap();
+            let (stopped, stop) = notify_context(&parent, &[SIGUSR2]).unwrap();
+            let runs = spawn({
+                let both = both.clone();
+                move || both.run(|| sleep(HOUR)).is_err()
+            });
+            drop(stop);
+            assert_eq!(stopped.err(), Some(ContextError::Canceled));
+            send(SIGUSR2);
+            assert!(runs.join().unwrap());
+            let cause = both.cause().unwrap();
+            assert_eq!(cause.downcast_ref().copied().map(Received::signal), Some(SIGUSR2));
+            assert!(stopped.cause().unwrap().is::<ContextError>());
+            assert_eq!((one.err(), parent.err()), (None, None));
+            cancel_parent.cancel();
+            assert!(one.cause().unwrap().is::<ContextError>());
+        });
+    });
+}
+
+#[test]
+fn a_dropped_notify_context_restores_the_default_effect() {
+    let body = || {
+        on(1, || {
+            let (context, stop) = notify_context(&Context::background(), &[SIGTERM]).unwrap();
+            send(SIGTERM);
+            context.done().recv().unwrap_err();
+            // The signal does not end the process as long as `stop` is there.
+            send(SIGTERM);
+            sleep(MILLI);
+            println!("it is over");
+            drop(stop);
+            send(SIGTERM);
+            sleep(HOUR);
+        });
+    };
+    run("a_dropped_notify_context_restores_the_default_effect", "", body, |output| {
+        assert!(text(output).contains("it is over") && output.status.signal() == Some(SIGTERM), "{output:?}");
+    });
+}
+
+#[test]
+fn dropped_notify_contexts_leave_no_green_thread() {
+    passes("dropped_notify_contexts_leave_no_green_thread", "", || {
+        with(2, |runtime| {
+            for _ in 0..20 {
+                runtime.block_on(|| drop(notify_context(&Context::background(), &[SIGUSR1]).unwrap()));
+            }
+            wait_until("the green threads have ended", || {
+                let metrics = runtime.handle().metrics();
+                metrics.spawned == metrics.ended
+            });
+        });
     });
 }
