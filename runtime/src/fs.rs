@@ -219,6 +219,60 @@ as_in_std! {
     fn symlink(original, link) -> ();
 }
 
+/// Sets the owner and the group of a file, following symbolic links. `None` leaves it as it is. See
+/// [`std::os::unix::fs::chown`]. Unix only.
+///
+/// In a simulation files have no owners, and it returns `Unsupported`.
+///
+/// ```
+/// let file = std::env::temp_dir().join(format!("fs-chown-{}", std::process::id()));
+/// runtime::fs::write(&file, "x")?;
+/// runtime::fs::chown(&file, None, None)?;
+/// # runtime::fs::remove_file(file)?;
+/// # std::io::Result::Ok(())
+/// ```
+#[cfg(unix)]
+pub fn chown<P: AsRef<Path>>(path: P, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
+    let path = path.as_ref();
+    bounded(|| source::chown(path, uid, gid))
+}
+
+/// Sets the owner and the group of a file as [`chown`] does, but of a symbolic link itself. See
+/// [`std::os::unix::fs::lchown`]. Unix only.
+///
+/// In a simulation files have no owners, and it returns `Unsupported`.
+///
+/// ```
+/// let link = std::env::temp_dir().join(format!("fs-lchown-{}", std::process::id()));
+/// runtime::fs::symlink("/no/such/path", &link)?;
+/// runtime::fs::lchown(&link, None, None)?;
+/// assert!(runtime::fs::chown(&link, None, None).is_err());
+/// # runtime::fs::remove_file(link)?;
+/// # std::io::Result::Ok(())
+/// ```
+#[cfg(unix)]
+pub fn lchown<P: AsRef<Path>>(path: P, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
+    let path = path.as_ref();
+    bounded(|| source::lchown(path, uid, gid))
+}
+
+/// Sets the owner and the group of an open file. `None` leaves it as it is. See
+/// [`std::os::unix::fs::fchown`]. Unix only.
+///
+/// # Panics
+///
+/// Panics if `fd` is a simulated file, which has no descriptor.
+///
+/// ```
+/// runtime::fs::fchown(runtime::fs::File::open("Cargo.toml")?, None, None)?;
+/// # std::io::Result::Ok(())
+/// ```
+#[cfg(unix)]
+pub fn fchown<F: std::os::fd::AsFd>(fd: F, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
+    let fd = fd.as_fd();
+    bounded(|| std::os::unix::fs::fchown(fd, uid, gid))
+}
+
 /// Sets the permissions of a file or a directory. See [`std::fs::set_permissions`].
 ///
 /// ```

@@ -289,7 +289,7 @@ impl From<File> for std::process::Stdio {
 
 #[cfg(unix)]
 mod unix {
-    use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
+    use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
     use std::os::unix::fs::FileExt;
 
     use super::*;
@@ -319,6 +319,22 @@ mod unix {
     impl IntoRawFd for File {
         fn into_raw_fd(self) -> RawFd {
             source::into_std(self.0).into_raw_fd()
+        }
+    }
+
+    /// ```
+    /// use std::os::fd::{FromRawFd, IntoRawFd};
+    /// let raw = runtime::fs::File::open("Cargo.toml")?.into_raw_fd();
+    /// // SAFETY: `into_raw_fd` has given the descriptor up, so nothing else closes it.
+    /// let file = unsafe { runtime::fs::File::from_raw_fd(raw) };
+    /// assert!(file.metadata()?.is_file());
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[allow(unsafe_code)]
+    impl FromRawFd for File {
+        unsafe fn from_raw_fd(fd: RawFd) -> File {
+            // SAFETY: the caller of this function owns the open descriptor, and gives it up.
+            unsafe { OwnedFd::from_raw_fd(fd) }.into()
         }
     }
 

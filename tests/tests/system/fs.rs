@@ -171,3 +171,48 @@ fn a_time_out_ends_the_wait_for_a_lock() {
         one.lock_shared().unwrap();
     });
 }
+
+#[cfg(unix)]
+#[test]
+fn owners_are_set_as_std_sets_them() {
+    use std::os::unix::fs::MetadataExt;
+    everywhere(|| {
+        let folder = Folder::new();
+        let [file, link] = ["a", "link"].map(|name| folder.path(name));
+        fs::write(&file, "").unwrap();
+        let (uid, gid) = fs::metadata(&file).map(|now| (now.uid(), now.gid())).unwrap();
+        fs::chown(&file, Some(uid), Some(gid)).unwrap();
+        fs::fchown(File::open(&file).unwrap(), None, Some(gid)).unwrap();
+        // The link leads nowhere: one follows it, and the other does not.
+        fs::symlink(folder.path("nothing"), &link).unwrap();
+        fs::lchown(&link, Some(uid), None).unwrap();
+        assert_eq!(fs::chown(&link, Some(uid), None).unwrap_err().kind(), ErrorKind::NotFound);
+        // Only root may give a file away. Then each call is seen to change its own file.
+        if uid == 0 {
+            fs::chown(&file, Some(7), None).unwrap();
+            fs::fchown(File::open(&file).unwrap(), None, Some(8)).unwrap();
+            fs::lchown(&link, Some(9), Some(9)).unwrap();
+            let owners = |of: fs::Metadata| (of.uid(), of.gid());
+            assert_eq!(owners(fs::metadata(&file).unwrap()), (7, 8));
+            assert_eq!(owners(fs::symlink_metadata(&link).unwrap()), (9, 9));
+        } else {
+            assert_eq!(fs::chown(&file, Some(0), None).unwrap_err().kind(), ErrorKind::PermissionDenied);
+        }
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_is_made_of_a_descriptor() {
+    use std::os::fd::{FromRawFd, IntoRawFd};
+    everywhere(|| {
+        let folder = Folder::new();
+        fs::write(folder.path("a"), "hello").unwrap();
+        let raw = File::open(folder.path("a")).unwrap().into_raw_fd();
+        // SAFETY: `into_raw_fd` has given the descriptor up, so nothing else closes it.
+        let mut file = unsafe { File::from_raw_fd(raw) };
+        let mut text = String::new();
+        file.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "hello");
+    });
+}

@@ -39,6 +39,20 @@ forward! {
     fn symlink(original: &Path, link: &Path) -> (), or std::os::unix::fs::symlink;
 }
 
+/// Writes functions that only the system has.
+macro_rules! only_real {
+    ($($name:ident)*) => { $(
+        pub(crate) fn $name(path: &Path, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
+            if sim::is_simulated() {
+                return Err(io::Error::new(io::ErrorKind::Unsupported, "simulated files have no owners"));
+            }
+            std::os::unix::fs::$name(path, uid, gid)
+        }
+    )* };
+}
+
+only_real! { chown lchown }
+
 pub(crate) fn symlink_metadata(path: &Path) -> io::Result<Metadata> {
     simulated::metadata(path, false).unwrap_or_else(|| std::fs::symlink_metadata(path))
 }

@@ -1,7 +1,7 @@
 //! The files of the system.
 
 #[cfg(unix)]
-pub(crate) use std::os::unix::fs::symlink;
+pub(crate) use std::os::unix::fs::{chown, lchown, symlink};
 
 pub(crate) use std::fs::{
     DirBuilder, DirEntry, File, OpenOptions, ReadDir, canonicalize, copy, create_dir, create_dir_all, exists,
