@@ -82,7 +82,7 @@ mod macros;
 pub(crate) mod pipes;
 #[cfg_attr(
     not(any(feature = "futures-io", feature = "tokio-io", feature = "hyper")),
-    allow(dead_code, unused_imports, reason = "only the traits of other crates poll")
+    allow(dead_code, unused_imports, reason = "only the traits of other crates use all of it")
 )]
 mod poll;
 #[cfg(unix)]

@@ -67,6 +67,10 @@ pub fn duplex(max_buf_size: usize) -> (DuplexStream, DuplexStream) {
 #[derive(Debug)]
 pub struct DuplexStream(pub(in crate::net) Side);
 
+// Its state is consistent after a panic of a reader or writer.
+impl std::panic::UnwindSafe for DuplexStream {}
+impl std::panic::RefUnwindSafe for DuplexStream {}
+
 impl DuplexStream {
     /// Reads into `buf` in a future, with any executor. Returns the number of bytes, which is 0 at the end of
     /// the stream.

@@ -505,6 +505,55 @@ macro_rules! readiness_methods {
     };
 }
 
+/// Readiness in a poll, for futures that are written by hand. `$read` and `$write` are the names of the
+/// methods; `$made` makes `socket`, which has room to write and nothing to read.
+macro_rules! poll_readiness_methods {
+    ($read:ident, $write:ident, $made:literal) => {
+        /// Polls until there is something to read, or an end or an error to report. Unix only.
+        ///
+        /// If there is nothing, it wakes the task of `cx` later, and returns `Pending`. It reads nothing, and
+        /// another thread may be faster to read. In one direction of one clone, the task that was polled last
+        /// is woken: a clone each lets several tasks wait.
+        ///
+        /// # Errors
+        ///
+        /// Returns the system's error, and `NotConnected` after the end of the runtime in which the socket
+        /// was made.
+        ///
+        /// ```
+        /// use std::task::{Context, Waker};
+        #[doc = $made]
+        #[doc = concat!("assert!(socket.", stringify!($read), "(&mut Context::from_waker(Waker::noop())).is_pending());")]
+        /// # std::io::Result::Ok(())
+        /// ```
+        #[cfg(unix)]
+        pub fn $read(&self, cx: &mut std::task::Context<'_>) -> std::task::Poll<std::io::Result<()>> {
+            self.0.poll_ready(netpoll::Direction::Read, cx)
+        }
+
+        /// Polls until there is room to write, or an error to report. Unix only.
+        ///
+        /// If there is none, it wakes the task of `cx` later, and returns `Pending`. It writes nothing. In one
+        /// direction of one clone, the task that was polled last is woken.
+        ///
+        /// # Errors
+        ///
+        /// Returns the system's error, and `NotConnected` after the end of the runtime in which the socket
+        /// was made.
+        ///
+        /// ```
+        #[doc = $made]
+        #[doc = concat!("let room = std::future::poll_fn(|cx| socket.", stringify!($write), "(cx));")]
+        /// runtime::block_on(async { room.await })?;
+        /// # std::io::Result::Ok(())
+        /// ```
+        #[cfg(unix)]
+        pub fn $write(&self, cx: &mut std::task::Context<'_>) -> std::task::Poll<std::io::Result<()>> {
+            self.0.poll_ready(netpoll::Direction::Write, cx)
+        }
+    };
+}
+
 /// Reading and writing, also by reference. `$read` is the method of the socket that reads into one buffer.
 macro_rules! stream_io {
     ($stream:ident, $read:ident) => {
@@ -561,6 +610,6 @@ macro_rules! stream_io {
 }
 
 pub(crate) use {
-    readiness_methods, shared_methods, stream_async_methods, stream_io, stream_try_methods, timeout_methods,
-    ttl_methods,
+    poll_readiness_methods, readiness_methods, shared_methods, stream_async_methods, stream_io,
+    stream_try_methods, timeout_methods, ttl_methods,
 };

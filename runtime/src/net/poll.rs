@@ -23,7 +23,7 @@ use super::unix::UnixStream;
 impl<S: crate::net::source::Sourced> Socket<S> {
     /// Runs `op` until it would no longer block, as `run` does, in a future. The task is woken to try again.
     /// In one direction of one clone, the task that was polled last is woken.
-    fn poll<T>(
+    pub(crate) fn poll<T>(
         &self,
         direction: Direction,
         cx: &mut Context<'_>,
@@ -32,6 +32,15 @@ impl<S: crate::net::source::Sourced> Socket<S> {
         let registration = self.registration().map_err(copy_error)?;
         poll_attempts(registration, direction, self.pending(direction), cx, || {
             self.attempt(direction, &mut op)
+        })
+    }
+
+    /// Polls until an attempt in that direction would not block.
+    #[cfg(unix)]
+    pub(crate) fn poll_ready(&self, direction: Direction, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll(direction, cx, |source| match source.is_ready(direction)? {
+            true => Ok(()),
+            false => Err(io::ErrorKind::WouldBlock.into()),
         })
     }
 

@@ -8,7 +8,9 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use netpoll::Direction;
 
 use super::addrs::{ToSocketAddrs, each_address, first_address, resolve_async};
-use super::macros::{readiness_methods, shared_methods, timeout_methods, ttl_methods};
+use super::macros::{
+    poll_readiness_methods, readiness_methods, shared_methods, timeout_methods, ttl_methods,
+};
 use super::socket::{Socket, call};
 use super::source as net;
 
@@ -522,6 +524,11 @@ impl UdpSocket {
 
     shared_methods!("let socket = runtime::net::UdpSocket::bind(\"127.0.0.1:0\")?;");
     timeout_methods!("let socket = runtime::net::UdpSocket::bind(\"127.0.0.1:0\")?;");
+    poll_readiness_methods!(
+        poll_recv_ready,
+        poll_send_ready,
+        "let socket = runtime::net::UdpSocket::bind(\"127.0.0.1:0\")?;"
+    );
     readiness_methods!("let socket = runtime::net::UdpSocket::bind(\"127.0.0.1:0\")?;");
     ttl_methods!("let socket = runtime::net::UdpSocket::bind(\"127.0.0.1:0\")?;");
 }

@@ -1,11 +1,12 @@
 //! Waiting for the readiness of sockets, in one direction and in both.
 
+use std::future::poll_fn;
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::time::Duration;
 
 use runtime::net::unix::UnixStream;
-use runtime::net::{Interest, Ready, UdpSocket};
+use runtime::net::{Interest, Ready, TcpListener, UdpSocket};
 use runtime::time::timeout;
 use runtime::{block_on, spawn};
 use tests::sockets::connected;
@@ -162,5 +163,57 @@ fn the_process_at_the_other_end_is_told() {
         assert_eq!((peer.uid(), peer.gid()), (mine.uid(), mine.gid()));
         assert_eq!(peer.pid(), Some(std::process::id().try_into().unwrap()));
         assert_eq!(peer, other.peer_cred().unwrap());
+    });
+}
+
+#[test]
+fn a_poll_leaves_a_waker_that_the_event_wakes() {
+    everywhere(|| {
+        let (one, other) = full();
+        let waits = spawn({
+            let one = one.try_clone().unwrap();
+            async move {
+                poll_fn(|cx| one.poll_write_ready(cx)).await.unwrap();
+                one.try_write(b"y").unwrap()
+            }
+        });
+        until_it_waits(&waits);
+        while other.try_read(&mut vec![0; 64 << 10]).is_ok() {}
+        assert_eq!(timeout(MINUTE, || waits.join()).unwrap().unwrap(), 1);
+
+        let (one, other) = connected();
+        let waits = spawn(async move {
+            poll_fn(|cx| one.poll_read_ready(cx)).await.unwrap();
+            one.try_read(&mut [0; 9]).unwrap()
+        });
+        until_it_waits(&waits);
+        (&other).write_all(b"abc").unwrap();
+        assert_eq!(timeout(MINUTE, || waits.join()).unwrap().unwrap(), 3);
+
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let addr = socket.local_addr().unwrap();
+        block_on(async { poll_fn(|cx| socket.poll_send_ready(cx)).await }).unwrap();
+        let waits = spawn(async move { poll_fn(|cx| socket.poll_recv_ready(cx)).await });
+        until_it_waits(&waits);
+        UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"x", addr).unwrap();
+        timeout(MINUTE, || waits.join()).unwrap().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn clones_of_a_listener_poll_for_connections_at_once() {
+    everywhere(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap();
+        let waits = [(); 3].map(|()| {
+            let clone = listener.try_clone().unwrap();
+            spawn(async move { poll_fn(|cx| clone.poll_accept(cx)).await.unwrap().1 })
+        });
+        waits.iter().for_each(until_it_waits);
+        let mut ours = [(); 3].map(|()| std::net::TcpStream::connect(addr).unwrap());
+        let mut accepted = waits.map(|waits| timeout(MINUTE, || waits.join()).unwrap().unwrap());
+        accepted.sort();
+        ours.sort_by_key(|stream| stream.local_addr().unwrap());
+        assert_eq!(accepted, ours.each_ref().map(|stream| stream.local_addr().unwrap()));
     });
 }

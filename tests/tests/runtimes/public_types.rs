@@ -327,6 +327,8 @@ fn on_unix() {
         Ready: "SYUR";
         Readiness<'static, OwnedFd>: "SY";
         signal::Signals: "SYUR";
+        signal::NotifyContext: "SYUR";
+        signal::Received: "SYUR";
         io::DuplexStream: "SYUR";
         io::PipeReader: "SYUR";
         io::PipeWriter: "SYUR";

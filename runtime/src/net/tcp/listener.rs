@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::task::{Context, Poll, ready};
 
 use netpoll::Direction;
 use socket2::SockRef;
@@ -139,6 +140,29 @@ impl TcpListener {
     pub async fn accept_async(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let (stream, peer) = self.0.run_async(Direction::Read, net::TcpListener::accept).await?;
         Ok((TcpStream(Socket::new(stream)?), peer))
+    }
+
+    /// Polls for a connection, for a future that is written by hand.
+    ///
+    /// If there is none, it wakes the task of `cx` later, and returns `Pending`. The task that was polled last
+    /// with one clone is woken: a clone each lets several tasks wait.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`accept`](TcpListener::accept).
+    ///
+    /// ```
+    /// use runtime::net::{TcpListener, TcpStream};
+    /// let listener = TcpListener::bind("127.0.0.1:0")?;
+    /// let accepts = std::future::poll_fn(|cx| listener.poll_accept(cx));
+    /// let connects = TcpStream::connect_async(listener.local_addr()?);
+    /// let (accepted, connected) = runtime::block_on(async { futures::join!(accepts, connects) });
+    /// assert_eq!(accepted?.1, connected?.local_addr()?);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
+        let (stream, peer) = ready!(self.0.poll(Direction::Read, cx, net::TcpListener::accept))?;
+        Poll::Ready(Socket::new(stream).map(|socket| (TcpStream(socket), peer)))
     }
 
     /// Returns an iterator over connections, which waits for each and never ends.

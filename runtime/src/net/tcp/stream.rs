@@ -8,8 +8,8 @@ use netpoll::Direction;
 
 use crate::net::addrs::{ToSocketAddrs, each_address, no_address, resolve_async};
 use crate::net::macros::{
-    readiness_methods, shared_methods, stream_async_methods, stream_io, stream_try_methods, timeout_methods,
-    ttl_methods,
+    poll_readiness_methods, readiness_methods, shared_methods, stream_async_methods, stream_io,
+    stream_try_methods, timeout_methods, ttl_methods,
 };
 use crate::net::socket::{Socket, call, no_time, result_of_connect};
 use crate::net::source as net;
@@ -351,6 +351,12 @@ impl TcpStream {
     );
     timeout_methods!(
         "# let listener = std::net::TcpListener::bind(\"127.0.0.1:0\")?;\n\
+         let socket = runtime::net::TcpStream::connect(listener.local_addr()?)?;"
+    );
+    poll_readiness_methods!(
+        poll_read_ready,
+        poll_write_ready,
+        "let listener = std::net::TcpListener::bind(\"127.0.0.1:0\")?;\n\
          let socket = runtime::net::TcpStream::connect(listener.local_addr()?)?;"
     );
     readiness_methods!(

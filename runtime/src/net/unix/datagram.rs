@@ -11,7 +11,7 @@ use std::time::Instant;
 use netpoll::Direction;
 
 use super::pauses::{after_pauses, after_pauses_async};
-use crate::net::macros::{readiness_methods, shared_methods, timeout_methods};
+use crate::net::macros::{poll_readiness_methods, readiness_methods, shared_methods, timeout_methods};
 use crate::net::socket::{Socket, call};
 use crate::net::source::{self as net, Sourced};
 
@@ -378,5 +378,10 @@ impl UnixDatagram {
 
     shared_methods!("let (socket, _other) = runtime::net::unix::UnixDatagram::pair()?;");
     timeout_methods!("let (socket, _other) = runtime::net::unix::UnixDatagram::pair()?;");
+    poll_readiness_methods!(
+        poll_recv_ready,
+        poll_send_ready,
+        "let (socket, _other) = runtime::net::unix::UnixDatagram::pair()?;"
+    );
     readiness_methods!("let (socket, _other) = runtime::net::unix::UnixDatagram::pair()?;");
 }

@@ -4,6 +4,7 @@
 use std::io;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
+use std::task::{Context, Poll, ready};
 
 use netpoll::Direction;
 use socket2::SockRef;
@@ -124,6 +125,31 @@ impl UnixListener {
     pub async fn accept_async(&self) -> io::Result<(UnixStream, SocketAddr)> {
         let (stream, peer) = self.0.run_async(Direction::Read, net::UnixListener::accept).await?;
         Ok((UnixStream(Socket::new(stream)?), peer))
+    }
+
+    /// Polls for a connection, for a future that is written by hand.
+    ///
+    /// If there is none, it wakes the task of `cx` later, and returns `Pending`. The task that was polled last
+    /// with one clone is woken: a clone each lets several tasks wait.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`accept`](UnixListener::accept).
+    ///
+    /// ```
+    /// use runtime::net::unix::{UnixListener, UnixStream};
+    /// # let path = std::env::temp_dir().join(format!("poll-accept-{}", std::process::id()));
+    /// let listener = UnixListener::bind(&path)?;
+    /// let accepts = std::future::poll_fn(|cx| listener.poll_accept(cx));
+    /// let (accepted, connected) =
+    ///     runtime::block_on(async { futures::join!(accepts, UnixStream::connect_async(&path)) });
+    /// assert!(accepted.is_ok() && connected.is_ok());
+    /// # std::fs::remove_file(path)?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(UnixStream, SocketAddr)>> {
+        let (stream, peer) = ready!(self.0.poll(Direction::Read, cx, net::UnixListener::accept))?;
+        Poll::Ready(Socket::new(stream).map(|socket| (UnixStream(socket), peer)))
     }
 
     /// Returns an iterator over connections, which waits for each and never ends. After errors it pauses as

@@ -9,7 +9,8 @@ use netpoll::Direction;
 
 use super::pauses::{after_pauses, after_pauses_async};
 use crate::net::macros::{
-    readiness_methods, shared_methods, stream_async_methods, stream_io, stream_try_methods, timeout_methods,
+    poll_readiness_methods, readiness_methods, shared_methods, stream_async_methods, stream_io,
+    stream_try_methods, timeout_methods,
 };
 use crate::net::socket::{Socket, call, result_of_connect};
 use crate::net::source as net;
@@ -228,6 +229,11 @@ impl UnixStream {
 
     shared_methods!("let (socket, _other) = runtime::net::unix::UnixStream::pair()?;");
     timeout_methods!("let (socket, _other) = runtime::net::unix::UnixStream::pair()?;");
+    poll_readiness_methods!(
+        poll_read_ready,
+        poll_write_ready,
+        "let (socket, _other) = runtime::net::unix::UnixStream::pair()?;"
+    );
     readiness_methods!("let (socket, _other) = runtime::net::unix::UnixStream::pair()?;");
 }
 

@@ -7,6 +7,7 @@ pub use ::runtime::{sim, spawn, task_local, test};
 pub use traits::{join, pin, select, try_join};
 
 pub mod io {
+    pub use ::runtime::io::{DuplexStream, duplex};
     pub use ::runtime::net::{Interest, Ready};
     pub use traits::io::*;
 }
