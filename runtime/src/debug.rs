@@ -10,6 +10,7 @@
 //! | `/metrics` | the metrics of the runtime of [`serve`]'s caller, as [`metrics::prometheus`](crate::metrics::prometheus()) writes them |
 //! | `/trace?seconds=1` | a [trace](crate::trace) of the scheduler for Perfetto; `&format=html` gives a page |
 //! | `/profile?seconds=10` | a [CPU profile](crate::profile) for pprof; `&format=folded` gives the lines of a flame graph |
+//! | `/waits?seconds=10` | a [profile of waiting](crate::profile::waits) for pprof; `&format=folded` gives the lines of a flame graph |
 //!
 //! Requests are answered by plain OS threads of the server's own, so the page works while green threads keep
 //! every P.

@@ -1,4 +1,5 @@
-//! CPU profiles, and labels: what the process computes, by green thread, label and function.
+//! CPU profiles, profiles of waiting, and labels: what the process computes, and for what it waits, by green
+//! thread, label and function.
 //!
 //! # Labels
 //!
@@ -37,6 +38,17 @@
 //! Functions of timers, and wakers, have no labels. A future inherits the labels of its spawner. Plain OS
 //! threads pass their labels on to green threads and have none in profiles.
 //!
+//! # Profiles of waiting
+//!
+//! [`waits`] looks at all green threads again and again, and sums up for what they wait, on which stacks, and
+//! how long. Go's block and mutex profiles are parts of it: [`Waits::only`]. `Waits::to_pprof` has their
+//! values, `contentions/count` and `delay/nanoseconds`. These differ from Go's:
+//!
+//! - The time is sampled, so it is right on average also for waits that are shorter than the time between two
+//!   looks. The count is that of the waits that were seen; it leaves out most of such short ones.
+//! - The stack of a wait for a lock is that of the waiter. A [dump](crate::dump::dump()) names the holder.
+//! - Sleeps and sockets are in the profile, too, unless `only` leaves them out.
+//!
 //! # CPU profiles
 //!
 //! They need the feature `debug`, on Linux on x86-64 and 64-bit Arm.
@@ -61,6 +73,9 @@
 ))]
 #[doc(inline)]
 pub use inspect::profile::{Profile, cpu};
+
+#[doc(inline)]
+pub use inspect::dump::waits::{Waits, waits};
 
 /// Runs `f` and returns its result. During `f` the calling thread has `labels`, beside those that it has
 /// already. A label with the key of an outer one takes its place, a later one that of an earlier one.

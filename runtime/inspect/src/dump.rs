@@ -15,6 +15,8 @@ mod tree;
 #[cfg(unix)]
 #[doc(hidden)]
 pub mod trigger;
+#[doc(hidden)]
+pub mod waits;
 mod watch;
 
 use std::io::{self, Write};

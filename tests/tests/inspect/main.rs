@@ -30,3 +30,4 @@ mod trace_user;
 mod tracing;
 #[cfg(feature = "tracing")]
 mod tracing_global;
+mod waits;

@@ -173,6 +173,7 @@ fn in_trace() {
         Event: "SYUR";
         Snapshot: "SYUR";
         Text: "SYUR";
+        runtime::profile::Waits: "SYUR";
         What: "SYUR";
     }
 }

@@ -7,6 +7,7 @@ use super::client::Client;
 use super::request::Request;
 use super::server::Shared;
 use crate::dump::Snapshot;
+use crate::dump::waits::{self, Waits};
 use crate::{metrics, trace};
 
 /// The page. It loads nothing from elsewhere.
@@ -69,9 +70,10 @@ pub(super) fn answer(request: &Request, shared: &Shared, client: &Client<'_>) ->
         "/" => Answer::of("text/html; charset=utf-8", page()),
         "/dump" => dump(request),
         "/metrics" => metrics(shared),
-        "/profile" | "/trace" if request.is_head => Answer::text(405, "only GET records\n".into()),
+        "/profile" | "/trace" | "/waits" if request.is_head => Answer::text(405, "only GET records\n".into()),
         "/profile" => profile(request, client),
         "/trace" => trace(request, client),
+        "/waits" => waits(request, client),
         _ => Answer::text(404, "no such page; see /\n".into()),
     }
 }
@@ -139,6 +141,23 @@ fn trace(request: &Request, client: &Client<'_>) -> Answer {
     drop(share);
     let mut body = Vec::new();
     write(&snapshot, &mut body).map_or_else(refused, |()| answer(body))
+}
+
+/// Records a profile of waiting of `?seconds=`, in pprof's form or `?format=folded`.
+fn waits(request: &Request, client: &Client<'_>) -> Answer {
+    let answer: fn(Waits) -> Answer = match request.parameter("format") {
+        None | Some("pprof") => |waits| Answer::file("waits.pb", waits.to_pprof()),
+        Some("folded") => |waits| Answer::of("text/plain; charset=utf-8", waits.folded()),
+        Some(_) => return Answer::text(400, "format is pprof or folded\n".into()),
+    };
+    let time = match seconds(request, 10, 300) {
+        Ok(time) => time,
+        Err(answer) => return answer,
+    };
+    match waits::record(time, |time| sched::at_rest(|| client.wait(time))) {
+        Ok(waits) => answer(waits),
+        Err(error) => Answer::text(503, format!("no profile: {error}\n")),
+    }
 }
 
 /// Records a CPU profile of `?seconds=`, in pprof's form or `?format=folded`.

@@ -8,7 +8,8 @@ use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 
 use super::groups::{self, Key};
-use super::{Frame, GreenThread, Snapshot};
+use super::waits::Waits;
+use super::{Frame, GreenThread, Place, Snapshot};
 use format::{Message, Tables, proto};
 
 impl Snapshot {
@@ -41,6 +42,39 @@ impl Snapshot {
     }
 }
 
+impl Waits {
+    /// Returns the profile in pprof's format, with the values of Go's block profile: `contentions/count`, the
+    /// waits that were seen, and `delay/nanoseconds`. Not compressed. Needs the feature `dump-pprof`.
+    ///
+    /// The innermost frame says what the waits are for, and the outermost one is the place of the spawn. The
+    /// samples have the labels of the program.
+    pub fn to_pprof(&self) -> Vec<u8> {
+        let (mut tables, mut locations) = (Tables::new(), HashMap::new());
+        let count = tables.value_type("contentions", "count");
+        let delay = tables.value_type("delay", "nanoseconds");
+        for (waiting, sum) in &self.sums {
+            let frames =
+                shown_frames(format!("waits for {}", waiting.reason), &waiting.stack, waiting.spawned_at);
+            let location_id = frames.map(|frame| location(&mut tables, &mut locations, frame)).collect();
+            let label = waiting.labels.iter().map(|(key, value)| tables.label(key, value)).collect();
+            let value = vec![i64::try_from(sum.waits).unwrap_or(i64::MAX), nanos(sum.time)];
+            tables.profile.sample.push(proto::Sample { location_id, value, label });
+        }
+        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        (tables.profile.time_nanos, tables.profile.duration_nanos) = (nanos(now), nanos(self.taken));
+        tables.profile.sample_type = vec![count, delay];
+        (tables.profile.period_type, tables.profile.period) = (Some(count), 1);
+        tables.profile.encode_to_vec()
+    }
+}
+
+/// Returns the frames of a sample, the innermost first: what is done there, the stack, and the spawn.
+fn shown_frames(does: String, stack: &[Frame], place: Option<Place>) -> impl Iterator<Item = Frame> {
+    let named = |function: String, file, line| Frame { function, file, line };
+    let spawned = place.map(|place| named("spawned".into(), Some(place.file.into()), Some(place.line)));
+    std::iter::once(named(does, None, None)).chain(stack.to_vec()).chain(spawned)
+}
+
 /// A profile in the making.
 struct Builder {
     tables: Tables,
@@ -65,29 +99,28 @@ impl Builder {
             Some(reason) => format!("{} for {reason}", key.state),
             None => key.state.to_string(),
         };
-        let named = |function: String, file, line| Frame { function, file, line };
-        let stack = key.stack.and_then(|stack| snapshot.stacks.get(stack)).into_iter().flatten().cloned();
-        let spawned =
-            key.place.map(|place| named("spawned".into(), Some(place.file.into()), Some(place.line)));
-        let frames = std::iter::once(named(does.clone(), None, None)).chain(stack).chain(spawned);
-        let location_id = frames.map(|frame| self.location(frame)).collect();
+        let stack = key.stack.and_then(|stack| snapshot.stacks.get(stack)).map_or(&[][..], Vec::as_slice);
+        let frames = shown_frames(does.clone(), stack, key.place);
+        let location_id =
+            frames.map(|frame| location(&mut self.tables, &mut self.locations, frame)).collect();
         let waited = threads.iter().filter_map(|thread| Some(thread.wait.as_ref()?.waited)).sum();
         let mut label = vec![self.tables.label("does", &does)];
         label.extend(key.labels.iter().map(|(key, value)| self.tables.label(key, value)));
         let value = vec![i64::try_from(threads.len()).unwrap_or(i64::MAX), nanos(waited)];
         self.tables.profile.sample.push(proto::Sample { location_id, value, label });
     }
+}
 
-    fn location(&mut self, frame: Frame) -> u64 {
-        if let Some(&id) = self.locations.get(&frame) {
-            return id;
-        }
-        let file = frame.file.as_deref().unwrap_or_default();
-        let line = self.tables.line(&frame.function, file, frame.line.unwrap_or_default());
-        let id = self.tables.add_location(0, vec![line]);
-        self.locations.insert(frame, id);
-        id
+/// Returns the location of a frame, which it adds if it is new.
+fn location(tables: &mut Tables, locations: &mut HashMap<Frame, u64>, frame: Frame) -> u64 {
+    if let Some(&id) = locations.get(&frame) {
+        return id;
     }
+    let file = frame.file.as_deref().unwrap_or_default();
+    let line = tables.line(&frame.function, file, frame.line.unwrap_or_default());
+    let id = tables.add_location(0, vec![line]);
+    locations.insert(frame, id);
+    id
 }
 
 fn nanos(time: Duration) -> i64 {
