@@ -33,6 +33,8 @@
 //! - So with `allow_remote` this check does not hold for an address such as `http://10.0.0.5:6060`. A page of
 //!   another site cannot read the answers. But it can start profiles and traces, which cost time, from each
 //!   browser that reaches the address.
+//! - With [`Builder::token`] a request must have the token: `curl -u :TOKEN`, `go tool pprof http://:TOKEN@..`, or
+//!   the log-in of a browser. Without it each user of this machine can read the page.
 //! - Only `GET` and `HEAD` are served. A request has 8 KiB and 5 seconds at most, and 16 of them are served
 //!   at once.
 //! - A client that reads nothing of its answer for 30 seconds is dismissed. An answer has these 30 seconds,
@@ -42,7 +44,7 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use inspect::debug::{Rules, Server as Serving};
+use inspect::debug::{Rules, Server as Serving, Token};
 
 /// What a server may do; [`Server::builder`] makes it.
 #[derive(Clone, Debug, Default)]
@@ -67,7 +69,36 @@ impl Builder {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn allow_host(mut self, host: impl Into<String>) -> Builder {
-        self.rules.hosts.push(host.into());
+        self.rules.access.hosts.push(host.into());
+        self
+    }
+
+    /// Answers only requests that have this token: as the password of a browser's log-in with any name of a
+    /// user, or in the header `Authorization: Bearer TOKEN`. Other requests get the status 401.
+    ///
+    /// Without it each user of this machine can read the page. The token goes over the network as it is, and
+    /// others can guess a short one.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the token is empty.
+    ///
+    /// ```
+    /// use std::io::{Read, Write};
+    /// let server = runtime::debug::Server::builder().token("a long secret").serve("127.0.0.1:0")?;
+    /// let ask = |header: &str| {
+    ///     let mut client = std::net::TcpStream::connect(server.local_addr())?;
+    ///     write!(client, "GET /dump HTTP/1.1\r\nHost: localhost\r\n{header}\r\n")?;
+    ///     let mut answer = String::new();
+    ///     client.read_to_string(&mut answer)?;
+    ///     std::io::Result::Ok(answer)
+    /// };
+    /// assert!(ask("")?.starts_with("HTTP/1.1 401 "));
+    /// assert!(ask("Authorization: Bearer a long secret\r\n")?.starts_with("HTTP/1.1 200 "));
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn token(mut self, token: impl Into<String>) -> Builder {
+        self.rules.access.token = Some(Token::new(token.into()).expect("the token is empty"));
         self
     }
 

@@ -6,5 +6,7 @@ mod client;
 mod connections;
 mod request;
 mod server;
+mod token;
 
-pub use server::{Rules, Server};
+pub use server::{Access, Rules, Server};
+pub use token::Token;

@@ -35,6 +35,35 @@ fn body(answer: &str) -> &str {
     answer.split_once("\r\n\r\n").unwrap().1
 }
 
+#[test]
+fn a_page_with_a_token_answers_only_requests_that_have_it() {
+    on(2, || {
+        let server = Server::builder().token("a secret").serve("127.0.0.1:0").unwrap();
+        let ask = |path: &str, header: &str| {
+            let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{header}\r\n");
+            ask_raw(server.local_addr(), &head)
+        };
+        let right = ["Authorization: Bearer a secret\r\n", "authorization: Basic dXNlcjphIHNlY3JldA==\r\n"];
+        for path in ["/", "/dump", "/metrics", "/waits?seconds=1&format=folded"] {
+            right.iter().for_each(|header| _ = body(&ask(path, header)));
+        }
+        let twice = right.concat();
+        for header in ["", "Authorization: Bearer a secre\r\n", "X-Token: a secret\r\n", &twice] {
+            for path in ["/", "/dump", "/metrics", "/trace?seconds=1", "/profile?seconds=1", "/waits", "/no"]
+            {
+                let answer = ask(path, header);
+                assert!(answer.starts_with("HTTP/1.1 401 Unauthorized\r\n"), "{path} {header}: {answer}");
+                assert!(
+                    answer.contains("WWW-Authenticate: Basic realm=") && !answer.contains("green thread")
+                );
+            }
+        }
+        // A page without a token asks for none.
+        let open = debug::serve("127.0.0.1:0").unwrap();
+        body(&self::ask(open.local_addr(), "/dump"));
+    });
+}
+
 #[inline(never)]
 fn parks_here() {
     thread::park();

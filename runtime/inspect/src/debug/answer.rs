@@ -40,6 +40,7 @@ impl Answer {
         let reason = match self.status {
             200 => "OK",
             400 => "Bad Request",
+            401 => "Unauthorized",
             403 => "Forbidden",
             404 => "Not Found",
             405 => "Method Not Allowed",
@@ -49,10 +50,12 @@ impl Answer {
             _ => "Service Unavailable",
         };
         let file = self.file.map(|name| format!("Content-Disposition: attachment; filename=\"{name}\"\r\n"));
+        // Lets browsers ask for the token.
+        let asks = if self.status == 401 { "WWW-Authenticate: Basic realm=\"debug\"\r\n" } else { "" };
         // No page of another site may load, frame or guess the type of an answer, and the page loads nothing
         // from elsewhere.
         format!(
-            "HTTP/1.1 {} {reason}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}Connection: close\r\n\
+            "HTTP/1.1 {} {reason}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}{asks}Connection: close\r\n\
              Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n\
              Referrer-Policy: no-referrer\r\nContent-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; \
              script-src 'unsafe-inline'; connect-src 'self'; img-src data:; frame-ancestors 'none'\r\n\r\n",

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::answer::Answer;
 use super::connections::Connections;
 use super::request::{MOST_BYTES, Refusal, Request};
+use super::server::Access;
 
 /// How long a client may take for its request.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -32,7 +33,7 @@ impl<'c> Client<'c> {
     }
 
     /// Reads the request. Fails if the client does not send it in time.
-    pub(super) fn request(&mut self, hosts: &[String]) -> io::Result<Result<Request, Refusal>> {
+    pub(super) fn request(&mut self, access: &Access) -> io::Result<Result<Request, Refusal>> {
         let until = Instant::now() + PATIENCE;
         let (mut bytes, mut part) = (Vec::new(), [0; 1024]);
         loop {
@@ -49,7 +50,7 @@ impl<'c> Client<'c> {
                 Err(error) => return Err(error),
             }
             let head = &bytes[..bytes.len().min(MOST_BYTES)];
-            match Request::parse(head, hosts) {
+            match Request::parse(head, access) {
                 Ok(None) => {}
                 Ok(Some(request)) => return Ok(Ok(request)),
                 Err(refusal) => return Ok(Err(refusal)),

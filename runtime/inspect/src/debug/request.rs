@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use super::server::Access;
+
 /// The most bytes of a request's head.
 pub(super) const MOST_BYTES: usize = 8 << 10;
 const MOST_HEADERS: usize = 64;
@@ -20,9 +22,9 @@ pub(super) struct Request {
 pub(super) struct Refusal(pub(super) u16, pub(super) &'static str);
 
 impl Request {
-    /// Reads the head of a request. Returns `None` if `bytes` is only the beginning of one. `hosts` are the
-    /// names of this server beside `localhost` and IP addresses.
-    pub(super) fn parse(bytes: &[u8], hosts: &[String]) -> Result<Option<Request>, Refusal> {
+    /// Reads the head of a request. Returns `None` if `bytes` is only the beginning of one. `access`
+    /// says which requests the server answers.
+    pub(super) fn parse(bytes: &[u8], access: &Access) -> Result<Option<Request>, Refusal> {
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut head = httparse::Request::new(&mut headers);
         match head.parse(bytes) {
@@ -33,7 +35,8 @@ impl Request {
             }
             Err(_) => return Err(Refusal(400, "this is no request of HTTP/1")),
         }
-        check_origin(head.headers, hosts)?;
+        check_origin(head.headers, &access.hosts)?;
+        check_token(head.headers, access)?;
         let is_head = match head.method {
             Some("GET") => false,
             Some("HEAD") => true,
@@ -77,6 +80,17 @@ fn check_origin(headers: &[httparse::Header<'_>], hosts: &[String]) -> Result<()
     Ok(())
 }
 
+/// Checks that the request has the token, if one is asked for. One header, so that no other is overlooked.
+fn check_token(headers: &[httparse::Header<'_>], access: &Access) -> Result<(), Refusal> {
+    let Some(token) = &access.token else { return Ok(()) };
+    let mut given = headers.iter().filter(|header| header.name.eq_ignore_ascii_case("Authorization"));
+    let header = given.next().and_then(|header| std::str::from_utf8(header.value).ok());
+    match header.filter(|_| given.next().is_none()).is_some_and(|header| token.is_in(header)) {
+        true => Ok(()),
+        false => Err(Refusal(401, "the token is missing or wrong: it is the password, or a Bearer token")),
+    }
+}
+
 /// Returns `true` if a page of another site cannot have such a `host`. A foreign name could lead to this
 /// machine (DNS rebinding). So do the unspecified addresses in some browsers, which do not protect them as
 /// addresses of the machine's own.
@@ -96,7 +110,8 @@ mod tests {
     use super::*;
 
     fn parsed(head: &str) -> Result<Option<Request>, u16> {
-        Request::parse(head.as_bytes(), &["app.test".into()]).map_err(|refusal| refusal.0)
+        Request::parse(head.as_bytes(), &Access { hosts: vec!["app.test".into()], token: None })
+            .map_err(|refusal| refusal.0)
     }
 
     #[test]

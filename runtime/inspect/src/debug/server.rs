@@ -19,6 +19,7 @@ use super::answer::{Answer, answer};
 use super::client::Client;
 use super::connections::Connections;
 use super::request::Refusal;
+use super::token::Token;
 
 /// How long the drop of a server tries to reach its thread.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -28,8 +29,17 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Rules {
     /// Whether the server may bind to addresses that other machines can reach.
     pub remote: bool,
+    /// Which requests the server answers.
+    pub access: Access,
+}
+
+/// Which requests a server answers.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
     /// The hosts that a request may name, beside `localhost` and IP addresses.
     pub hosts: Vec<String>,
+    /// What a request must have.
+    pub token: Option<Token>,
 }
 
 impl Rules {
@@ -54,7 +64,7 @@ impl Rules {
         let listener = TcpListener::bind(&*addresses)?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
-            hosts: self.hosts,
+            access: self.access,
             sched: Arc::downgrade(&sched()),
             connections: Connections::default(),
         });
@@ -69,7 +79,7 @@ impl Rules {
 
 /// What the threads of a server have in common.
 pub(super) struct Shared {
-    hosts: Vec<String>,
+    access: Access,
     /// The runtime that gives the metrics.
     pub(super) sched: Weak<Sched>,
     pub(super) connections: Connections,
@@ -155,7 +165,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 fn connected(stream: TcpStream, shared: &Shared) {
     let Some(_open) = shared.connections.open(&stream) else { return };
     let mut client = Client::new(stream, &shared.connections);
-    let (answer, is_head) = match sched::at_rest(|| client.request(&shared.hosts)) {
+    let (answer, is_head) = match sched::at_rest(|| client.request(&shared.access)) {
         Ok(Ok(request)) => (answer(&request, shared, &client), request.is_head),
         Ok(Err(Refusal(status, why))) => (Answer::text(status, format!("{why}\n")), false),
         Err(_) => return,

@@ -386,6 +386,7 @@ mod tests {
                 object: Some(Object::GreenThread { id: of }),
             }),
             spawned_at: None,
+            labels: Vec::new(),
             parent: None,
             scope: None,
             future: None,

@@ -93,6 +93,6 @@ mod tests {
         };
         assert_eq!(names(deep.location_id[0]), ["inlined", "f"]);
         assert_eq!(names(deep.location_id[1]), ["main"]);
-        assert!(profile.folded().contains("green thread 'worker\\n';main;f;inlined 3\n"));
+        assert!(profile.folded().contains("green thread 'worker\\n' route=/x;main;f;inlined 3\n"));
     }
 }

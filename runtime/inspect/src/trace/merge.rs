@@ -299,6 +299,8 @@ impl Merge {
 
 #[cfg(test)]
 mod tests {
+    use sched::user_events::Texts;
+
     use super::*;
 
     // Arguments of stops, as `Stopped::of` reads them.
@@ -336,7 +338,13 @@ mod tests {
         };
         let of_ps = ps.into_iter().enumerate().map(|(p, events)| track(Some(p), events));
         let tracks = of_ps.chain([track(None, outside)]).collect();
-        let mut collected = Collected { tracks, ns: 100, names: HashMap::new(), places: HashMap::new() };
+        let mut collected = Collected {
+            tracks,
+            ns: 100,
+            names: HashMap::new(),
+            places: HashMap::new(),
+            texts: Texts::default(),
+        };
         merge(&mut collected).0
     }
 
