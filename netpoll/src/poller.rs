@@ -144,9 +144,21 @@ impl Netpoll {
         let registry = poll.registry().try_clone()?;
         let waker = Arc::new(Waker::new(&registry, BREAK).map_err(explain_start)?);
         let alarm = Alarm::new(&registry, ALARM, &waker);
-        Ok(Netpoll {
+        let poller = Poller { poll, events: Events::with_capacity(BATCH), alarm };
+        Ok(Netpoll::of(poller, registry, waker))
+    }
+
+    /// Makes a poller with no sources from the descriptors of this one. That saves the system calls of `new`.
+    /// A break or an alarm from before may end its first wait early.
+    #[must_use]
+    pub fn renewed(self) -> Netpoll {
+        Netpoll::of(self.poller.into_inner(), self.registry, self.waker)
+    }
+
+    fn of(poller: Poller, registry: Registry, waker: Arc<Waker>) -> Netpoll {
+        Netpoll {
             blocker: Blocker::new(),
-            poller: Mutex::new(Poller { poll, events: Events::with_capacity(BATCH), alarm }),
+            poller: Mutex::new(poller),
             registry,
             waker,
             arena: Arena::new(),
@@ -158,7 +170,7 @@ impl Netpoll {
             untold: crate::sys::Untold::default(),
             #[cfg(all(feature = "foreign", target_os = "linux"))]
             foreign: OnceLock::new(),
-        })
+        }
     }
 
     /// Registers a source, edge-triggered and for both directions. *Runs on: any thread.*

@@ -290,6 +290,7 @@ pub use {
     sources::net_wakers,
     stack::ALLOWED_STACK_BYTES,
     stack::saved::StackCopy,
+    supply::start::Remains,
     sys::message::write_message,
     sys::{Doing, fork, privileges, processors_in_set, starting},
     watch::living::{Living, look_at_living},

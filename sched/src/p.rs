@@ -117,6 +117,11 @@ impl P {
         }
     }
 
+    /// Returns the list of idle coroutines of a P that no M uses any more.
+    pub(crate) fn coros_mut(&mut self) -> &CorosOfP {
+        &self.own.coros
+    }
+
     /// Returns about how many coroutines lie in the P's pool. *Runs on: any thread.*
     pub(crate) fn stacks_at_hand(&self) -> usize {
         self.own.coros.len()

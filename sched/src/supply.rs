@@ -2,5 +2,5 @@
 
 mod resize;
 mod stack_supply;
-mod start;
+pub(crate) mod start;
 pub(crate) mod threads;

@@ -40,6 +40,14 @@ impl<H: Handle> Heaps<H> {
         Self { heaps: (0..capacity).map(|_| OnceLock::new()).collect() }
     }
 
+    /// Drops all heaps and keeps the room for them: no P has one any more. Runs on: the only thread that uses
+    /// these heaps.
+    #[must_use]
+    pub fn emptied(mut self) -> Self {
+        self.heaps.iter_mut().map_while(OnceLock::take).for_each(drop);
+        self
+    }
+
     /// Makes the heap of P `p`, unless the P has one. Precondition: each P with a lower index has its heap.
     pub fn open(&self, p: usize) {
         assert!(p == 0 || self.heaps[p - 1].get().is_some(), "timers: heaps are opened in order");

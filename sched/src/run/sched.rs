@@ -100,7 +100,7 @@ pub struct Sched {
     pub(crate) config: Config,
     /// The Ps. A P is made when it is first needed and lives as long as the runtime; `procs` says how many
     /// are in use.
-    ps: Box<[OnceLock<Box<P>>]>,
+    ps: Places,
     procs: AtomicUsize,
     /// How many Ps were ever made. Those with an index from `procs` on are retired, or retire at their M's
     /// next look.
@@ -128,6 +128,8 @@ pub struct Sched {
     /// True once `set_procs` has set the number of Ps. The lock of `retired` guards its changes.
     pub(crate) procs_are_set: AtomicBool,
     pub(crate) threads: Threads,
+    /// How many schedulers have had its parts before.
+    pub(crate) reuses: u32,
     pub(crate) template: Template,
     /// Times that user code caught the unwinding of a cancelled G and went on.
     swallowed: AtomicU64,
@@ -135,23 +137,55 @@ pub struct Sched {
     reported: AtomicBool,
 }
 
+/// The places of the Ps, by their index.
+type Places = Box<[OnceLock<Box<P>>]>;
+
+/// What a scheduler is made of, and can take over from one that has ended.
+pub(crate) struct Parts {
+    pub(crate) netpoll: Netpoll,
+    pub(crate) coros: Coros,
+    heaps: Heaps<TimerRef>,
+    ps: Places,
+    /// How many schedulers have had these parts.
+    pub(crate) reuses: u32,
+}
+
+impl Parts {
+    pub(crate) fn new(netpoll: Netpoll, coros: Coros) -> Parts {
+        let ps = (0..MAX_PROCS).map(|_| OnceLock::new()).collect();
+        Parts { netpoll, coros, heaps: Heaps::new(MAX_PROCS), ps, reuses: 0 }
+    }
+}
+
 impl Sched {
+    /// Takes a scheduler apart that has ended. Returns `None` if another reference to it is left, or to its
+    /// netpoller. *Runs on: a thread that is no M of it, after `end_threads`.*
+    pub(crate) fn into_parts(self: Arc<Sched>) -> Option<Parts> {
+        let Sched { netpoll, coros, heaps, mut ps, reuses, .. } = Arc::into_inner(self)?;
+        let coros = CachePadded::into_inner(coros);
+        for mut p in ps.iter_mut().map_while(OnceLock::take) {
+            coros.take_all(p.coros_mut());
+        }
+        let netpoll = Arc::into_inner(netpoll)?.renewed();
+        Some(Parts { netpoll, coros, heaps: heaps.emptied(), ps, reuses: reuses.wrapping_add(1) })
+    }
+
     /// Puts a scheduler together, without Ps. `Sched::new` is for users.
-    pub(crate) fn of(config: Config, netpoll: Netpoll, coros: Coros) -> Arc<Sched> {
+    pub(crate) fn of(config: Config, parts: Parts) -> Arc<Sched> {
         let max_threads = config.max_threads;
         Arc::new_cyclic(|me: &Weak<Sched>| Sched {
-            ps: (0..MAX_PROCS).map(|_| OnceLock::new()).collect(),
+            ps: parts.ps,
             procs: AtomicUsize::new(0),
             made: AtomicUsize::new(0),
-            heaps: Heaps::new(MAX_PROCS),
-            netpoll: netpoll.into(),
+            heaps: parts.heaps,
+            netpoll: parts.netpoll.into(),
             me: me.clone(),
             events: Events::new(Weak::as_ptr(me).cast(), asked_of_events(&config)).into(),
             idle: Idle::new().into(),
             global: LockedQueue::new().into(),
             sysmon: Sysmon::new().into(),
             closing: CachePadded::default(),
-            coros: coros.into(),
+            coros: parts.coros.into(),
             simulated: config.simulation.clone().map(crate::choices::simulation::Simulated::new),
             lead: WakeLatency::new(),
             crowd: Arc::default(),
@@ -161,6 +195,7 @@ impl Sched {
             retired: Mutex::new(HashSet::new()),
             procs_are_set: AtomicBool::new(false),
             threads: Threads::new(max_threads),
+            reuses: parts.reuses,
             template: Template::default(),
             swallowed: AtomicU64::new(0),
             reported: AtomicBool::new(false),

@@ -237,11 +237,20 @@ fn start_thread(name: String, sched: Arc<Sched>, m: Arc<M>) -> io::Result<thread
         let text = "there is hardly any memory left for its stack (RLIMIT_AS, RLIMIT_DATA)";
         return Err(io::Error::new(io::ErrorKind::OutOfMemory, text));
     }
-    if !sys::has_mappings() {
+    if !is_in_place_of_another(&sched, &m) && !sys::has_mappings() {
         let text = "there are hardly any mappings left for its stack (vm.max_map_count)";
         return Err(io::Error::new(io::ErrorKind::OutOfMemory, text));
     }
     starting::start(thread::Builder::new().name(name), move || begin(&sched, &m))
+}
+
+/// How many schedulers with the same parts follow each other without a trial of the mappings.
+const BETWEEN_TRIALS: u32 = 32;
+
+/// Returns `true` if the thread takes the place of one that has ended, which has given its mappings back. It
+/// is the first thread of a scheduler with parts of another one. The trial costs a third of such a start.
+fn is_in_place_of_another(sched: &Sched, m: &M) -> bool {
+    m.number == 0 && !sched.reuses.is_multiple_of(BETWEEN_TRIALS)
 }
 
 /// *Runs on: the new thread of `m`.*
