@@ -207,6 +207,17 @@ impl Runtime {
     }
 }
 
+#[allow(dead_code, reason = "not used where simulations do not work")]
+impl Runtime {
+    /// Takes apart a runtime of which all OS threads have ended. Returns `None` if another reference to its
+    /// scheduler is left, such as a handle.
+    pub(crate) fn into_remains(self) -> Option<sched::Remains> {
+        let sched = self.sched.clone();
+        drop(self);
+        sched.into_remains()
+    }
+}
+
 impl UnwindSafe for Runtime {}
 impl RefUnwindSafe for Runtime {}
 

@@ -98,10 +98,10 @@ use std::sync::Arc;
 use ::sim::host::{Host, Ran};
 use ::sim::{PATIENCE, Settings};
 use sched::simulation::{self, Ended, Simulation};
-use sched::{Cancelled, Sched};
+use sched::{Cancelled, Remains, Sched};
 
 use crate::runtime::{Runtime, ThreadLocals};
-use crate::spawn::start;
+use crate::spawn::start::{self, NoValue};
 
 #[doc(inline)]
 pub use ::sim::{
@@ -232,6 +232,51 @@ impl Builder {
         self
     }
 
+    /// Sets the seed of the first run of an exploration. Default: 0. So an exploration goes on where an
+    /// earlier one has ended, and several machines share the seeds.
+    ///
+    /// [`Strategy::Exhaustive`] takes it as its one seed.
+    ///
+    /// ```
+    /// # runtime::sim!();
+    /// let builder = runtime::sim::Builder::new().first_seed(5000);
+    /// let failure = builder.try_explore(1, || panic!("always")).unwrap_err();
+    /// assert_eq!(failure.seed(), 5000);
+    /// ```
+    pub fn first_seed(mut self, seed: u64) -> Self {
+        self.settings.first_seed = seed;
+        self
+    }
+
+    /// Ends an exploration before its last seed if so many runs in a row had no new schedule: most likely all
+    /// schedules of the program that this strategy finds were seen. [`Report::runs`] says how many runs were
+    /// made, and [`Report::schedules`] how many schedules they had. The result is the same for any number of
+    /// threads.
+    ///
+    /// A schedule is the order in which green threads run, and how many could run at each step. Simulated
+    /// times and random numbers are no part of it. A large program has so many schedules that almost each run
+    /// has a new one. [`Strategy::Exhaustive`] needs no such bound, and takes none.
+    ///
+    /// ```
+    /// # runtime::sim!();
+    /// let report = runtime::sim::Builder::new().until_quiet(1000).explore(1_000_000, || {
+    ///     let thread = runtime::spawn(runtime::yield_now);
+    ///     runtime::yield_now();
+    ///     thread.join().unwrap();
+    /// });
+    /// println!("{} schedules in {} runs", report.schedules().unwrap(), report.runs());
+    /// assert!(report.runs() < 1_000_000);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Panics if `runs` is 0.
+    pub fn until_quiet(mut self, runs: u64) -> Self {
+        assert!(runs > 0, "an exploration without a run would be quiet");
+        self.settings.until_quiet = Some(runs);
+        self
+    }
+
     /// Makes each run twice and compares the steps. The exploration fails where they differ: the program
     /// depends on something that is not simulated, such as an address of memory.
     ///
@@ -282,8 +327,9 @@ impl Builder {
         self.settings.run(&HOST, seed, main)
     }
 
-    /// Runs `main` in a simulation with each of the seeds 0 to `seeds` - 1. [`Strategy::Exhaustive`] makes
-    /// all its runs with seed 0.
+    /// Runs `main` in a simulation with each of the seeds 0 to `seeds` - 1, or from
+    /// [`first_seed`](Builder::first_seed) on. [`Strategy::Exhaustive`] makes all its runs with the first
+    /// seed.
     ///
     /// # Panics
     ///
@@ -319,9 +365,24 @@ impl Builder {
 static HOST: Host =
     Host { run: run_on_runtime, seed_selects: crate::channel::set_seed, dump: inspect::dump::report };
 
-/// Runs `main` in a runtime with one P and without sysmon, which asks `simulation` for its choices.
-fn run_on_runtime(simulation: Arc<dyn Simulation>, main: &mut (dyn FnMut() + Send)) -> Ran {
-    let runtime = build(&simulation).unwrap_or_else(|error| panic!("cannot start a simulation: {error}"));
+/// Runs `main` in a runtime with one P and without sysmon, which asks `simulation` for its choices. Takes
+/// what the runtime of an earlier run has left from `remains`, and leaves its own there.
+fn run_on_runtime(
+    simulation: Arc<dyn Simulation>,
+    main: &mut (dyn FnMut() + Send),
+    remains: &mut Option<Remains>,
+) -> Ran {
+    let runtime = build(&simulation, remains.take())
+        .unwrap_or_else(|error| panic!("cannot start a simulation: {error}"));
+    let ran = run_on(&runtime, main);
+    if ran.ended && !ran.left {
+        *remains = runtime.into_remains();
+    }
+    ran
+}
+
+/// Runs `main` in the runtime and ends the runtime.
+fn run_on(runtime: &Runtime, main: &mut (dyn FnMut() + Send)) -> Ran {
     let handle = runtime.handle();
     let sched = handle.sched();
     // Of a green thread it gives the P away.
@@ -331,14 +392,16 @@ fn run_on_runtime(simulation: Arc<dyn Simulation>, main: &mut (dyn FnMut() + Sen
         unsafe { start::block_on_unless(sched, Location::caller(), main, await_main) }
     };
     match catch_unwind(AssertUnwindSafe(run)) {
-        Ok(None) => {
+        Ok(Err(NoValue::Left)) => {
             sched.begin_closing();
             crate::blocking(|| sched.leave());
             Ran { result: Err(Box::new(Cancelled)), ended: false, left: true }
         }
         result => {
-            let (ended, left) = end(&runtime, sched);
-            Ran { result: result.map(drop), ended, left }
+            let (ended, left) = end(runtime, sched);
+            // The simulation itself has the reason why it has failed.
+            let result = result.and_then(|value| value.or(Err(Box::new(Cancelled))));
+            Ran { result, ended, left }
         }
     }
 }
@@ -366,15 +429,19 @@ fn end(runtime: &Runtime, sched: &Arc<Sched>) -> (bool, bool) {
 
 /// In a program with `runtime::interpose!(sim)` threads of std are green threads of the simulation. So these
 /// have thread-locals of their own, where such exist.
-fn build(simulation: &Arc<dyn Simulation>) -> io::Result<Runtime> {
-    let builder =
-        || crate::runtime::Builder::new().procs(1).sysmon(false).track_locks(true).thread_name("sim");
+fn build(simulation: &Arc<dyn Simulation>, remains: Option<Remains>) -> io::Result<Runtime> {
     // std yields by a function of libc.
     if simulation::threads_are_caught(std::thread::yield_now) {
-        let built = builder().thread_locals(ThreadLocals::OfGreenThread).build_simulated(simulation.clone());
+        let with_locals = builder().thread_locals(ThreadLocals::OfGreenThread);
+        let built = with_locals.build_simulated(simulation.clone(), remains);
         if !matches!(&built, Err(error) if error.kind() == io::ErrorKind::Unsupported) {
             return built;
         }
+        return builder().build_simulated(simulation.clone(), None);
     }
-    builder().build_simulated(simulation.clone())
+    builder().build_simulated(simulation.clone(), remains)
+}
+
+fn builder() -> crate::runtime::Builder {
+    crate::runtime::Builder::new().procs(1).sysmon(false).track_locks(true).thread_name("sim")
 }

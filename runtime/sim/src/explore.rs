@@ -1,12 +1,15 @@
 //! `explore`: many runs of one program, on several OS threads, until one fails; and making the schedule of
 //! that one shorter.
 
+mod coverage;
+
 use std::ops::ControlFlow;
 use std::panic;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
 use std::thread;
 
+use sched::Remains;
 use sched::sync::Mutex;
 
 use super::host::Host;
@@ -15,7 +18,8 @@ use super::run::{Ended, Why, run};
 use super::schedule::Schedule;
 use super::settings::Settings;
 use super::strategy::{Chooser, Path, Strategy};
-use super::world::{Steps, World};
+use super::world::{Outcome, Steps, World};
+use coverage::Coverage;
 
 /// The most runs that are spent on leaving out choices, and again on leaving out faults.
 const SHORTENING_RUNS: usize = 200;
@@ -48,7 +52,8 @@ impl<'s, F: Fn() + Send + Sync> Exploration<'s, F> {
     /// failure.
     fn longest_probe(&self) -> u64 {
         let _silent = Silent::begin();
-        let steps = |seed| self.with(seed, &Strategy::Random, Steps::Count).outcome.steps;
+        let mut remains = None;
+        let steps = |seed| self.with(seed, &Strategy::Random, Steps::Count, &mut remains).outcome.steps;
         (0..PROBES).map(steps).max().unwrap_or(1)
     }
 
@@ -58,8 +63,10 @@ impl<'s, F: Fn() + Send + Sync> Exploration<'s, F> {
             return self.exhaustive(first);
         }
         let (next, ended) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
+        let coverage = self.settings.until_quiet.map(|quiet| Mutex::new(Coverage::new(quiet)));
         let failures = Mutex::new(Vec::new());
         let work = || {
+            let mut remains = None;
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 // Lower seeds than that of a failure go on, so that the result is the same for any number of
@@ -67,9 +74,18 @@ impl<'s, F: Fn() + Send + Sync> Exploration<'s, F> {
                 if at >= count || at > ended.load(Ordering::Relaxed) {
                     return;
                 }
-                if let ControlFlow::Break(failed) = self.one(first.wrapping_add(at)) {
-                    ended.fetch_min(at, Ordering::Relaxed);
-                    failures.lock().push((at, failed));
+                match (self.one(first.wrapping_add(at), &mut remains), &coverage) {
+                    (ControlFlow::Break(failed), _) => {
+                        ended.fetch_min(at, Ordering::Relaxed);
+                        failures.lock().push((at, failed));
+                    }
+                    (ControlFlow::Continue(outcome), Some(coverage)) => {
+                        let mut coverage = coverage.lock();
+                        if coverage.add(at, outcome.order, outcome.steps) {
+                            ended.fetch_min(coverage.runs(), Ordering::Relaxed);
+                        }
+                    }
+                    (ControlFlow::Continue(_), None) => {}
                 }
             }
         };
@@ -78,41 +94,56 @@ impl<'s, F: Fn() + Send + Sync> Exploration<'s, F> {
             (1..threads).for_each(|_| drop(scope.spawn(work)));
             work();
         });
-        let lowest = failures.into_inner().into_iter().min_by_key(|(at, _)| *at);
-        match lowest {
-            Some((at, (seed, ended))) => Err(self.failure(seed, at + 1, ended)),
-            None => Ok(Report { runs: count, steps: self.steps.load(Ordering::Relaxed) }),
+        let coverage = coverage.map(Mutex::into_inner);
+        // A failure after the end of a quiet exploration is none of it, whichever thread has found it.
+        let end = coverage.as_ref().filter(|coverage| coverage.is_over()).map_or(count, Coverage::runs);
+        let failures = failures.into_inner().into_iter().filter(|(at, _)| *at < end);
+        if let Some((at, (seed, ended))) = failures.min_by_key(|(at, _)| *at) {
+            return Err(self.failure(seed, at + 1, ended));
         }
+        Ok(match coverage {
+            Some(coverage) => Report {
+                runs: coverage.runs(),
+                steps: coverage.steps(),
+                schedules: Some(coverage.schedules()),
+            },
+            None => Report { runs: count, steps: self.steps.load(Ordering::Relaxed), schedules: None },
+        })
     }
 
     fn exhaustive(&self, seed: u64) -> Result<Report, Box<Failure>> {
-        let mut runs = 0;
+        let (mut runs, mut remains) = (0, None);
         loop {
             runs += 1;
-            if let ControlFlow::Break((seed, ended)) = self.one(seed) {
+            if let ControlFlow::Break((seed, ended)) = self.one(seed, &mut remains) {
                 return Err(self.failure(seed, runs, ended));
             }
             if !self.path.lock().advance() {
-                return Ok(Report { runs, steps: self.steps.load(Ordering::Relaxed) });
+                return Ok(Report { runs, steps: self.steps.load(Ordering::Relaxed), schedules: None });
             }
         }
     }
 
     /// Makes one run, and a second one if determinism is to be checked.
-    fn one(&self, seed: u64) -> ControlFlow<(u64, Ended<()>)> {
+    fn one(&self, seed: u64, remains: &mut Option<Remains>) -> ControlFlow<(u64, Ended<()>), Outcome> {
         let checks = self.settings.check_determinism;
-        let first = self.with(seed, &self.settings.strategy, if checks { Steps::Keep } else { Steps::Count });
+        let steps = match self.settings.until_quiet {
+            _ if checks => Steps::Keep,
+            Some(_) => Steps::Order,
+            None => Steps::Count,
+        };
+        let first = self.with(seed, &self.settings.strategy, steps, remains);
         self.steps.fetch_add(first.outcome.steps, Ordering::Relaxed);
         if first.result.is_err() {
             return ControlFlow::Break((seed, first));
         }
         if !checks {
-            return ControlFlow::Continue(());
+            return ControlFlow::Continue(first.outcome);
         }
         let replay = Strategy::Replay(first.outcome.schedule.clone());
-        let mut second = self.with(seed, &replay, Steps::Compare(first.outcome.trace));
+        let mut second = self.with(seed, &replay, Steps::Compare(first.outcome.trace), remains);
         match second.outcome.diverged.take() {
-            None => ControlFlow::Continue(()),
+            None => ControlFlow::Continue(second.outcome),
             Some(where_) => {
                 let message = format!("two runs with the same seed differ: {where_}");
                 second.result = Err(Why { message, payload: None });
@@ -121,10 +152,10 @@ impl<'s, F: Fn() + Send + Sync> Exploration<'s, F> {
         }
     }
 
-    fn with(&self, seed: u64, strategy: &Strategy, steps: Steps) -> Ended<()> {
+    fn with(&self, seed: u64, strategy: &Strategy, steps: Steps, remains: &mut Option<Remains>) -> Ended<()> {
         let chooser = Chooser::new(strategy, seed, self.length, &self.path);
         let world = World::new(seed, chooser, self.settings.limits(strategy, seed), steps, self.host);
-        run(&world, &self.main)
+        run(&world, remains, &self.main)
     }
 
     fn failure(&self, seed: u64, runs: u64, ended: Ended<()>) -> Box<Failure> {
@@ -163,12 +194,13 @@ impl<'s, F: Fn() + Send + Sync> Exploration<'s, F> {
         end: impl Fn(&Schedule) -> usize,
     ) {
         let (mut part, mut left) = (end(schedule) - first(schedule), SHORTENING_RUNS);
+        let mut remains = None;
         while part > 0 {
             let mut at = first(schedule);
             while at < end(schedule) && left > 0 {
                 left -= 1;
                 let shorter = schedule.without(at, (at + part).min(end(schedule)));
-                let ended = self.with(seed, &Strategy::Replay(shorter), Steps::Count);
+                let ended = self.with(seed, &Strategy::Replay(shorter), Steps::Count, &mut remains);
                 match ended.result {
                     // What the run noted, not what it was told: a choice that was never reached is left out
                     // as well.

@@ -9,6 +9,7 @@ use super::schedule::Schedule;
 pub struct Report {
     pub(super) runs: u64,
     pub(super) steps: u64,
+    pub(super) schedules: Option<u64>,
 }
 
 impl Report {
@@ -32,6 +33,24 @@ impl Report {
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.steps
+    }
+}
+
+impl Report {
+    /// Returns how many different schedules the runs had: the order in which their green threads ran.
+    /// Returns `None` if the exploration had no [`until_quiet`], which counts them. Also returns `None` for
+    /// `Strategy::Exhaustive`: each of its runs has another schedule.
+    ///
+    /// [`until_quiet`]: https://docs.rs/monochrome/latest/runtime/sim/struct.Builder.html#method.until_quiet
+    ///
+    /// ```
+    /// # runtime::sim!();
+    /// let report = runtime::sim::Builder::new().until_quiet(10).explore(100, || ());
+    /// assert_eq!((report.runs(), report.schedules()), (11, Some(1)));
+    /// ```
+    #[must_use]
+    pub fn schedules(&self) -> Option<u64> {
+        self.schedules
     }
 }
 

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use sched::Remains;
 use sched::simulation::Simulation;
 
 use super::host::Ran;
@@ -31,8 +32,13 @@ pub(super) struct Why {
     pub(super) payload: Option<Box<dyn Any + Send>>,
 }
 
-/// Runs `main` in the simulation `world`. Blocks the calling OS thread.
-pub(super) fn run<T: Send>(world: &Arc<World>, main: impl FnOnce() -> T + Send) -> Ended<T> {
+/// Runs `main` in the simulation `world`, by what the runtime of an earlier run has left in `remains`. Blocks
+/// the calling OS thread.
+pub(super) fn run<T: Send>(
+    world: &Arc<World>,
+    remains: &mut Option<Remains>,
+    main: impl FnOnce() -> T + Send,
+) -> Ended<T> {
     let host = world.host();
     let (mut main, mut returned) = (Some(main), None);
     let mut simulated = || {
@@ -48,7 +54,7 @@ pub(super) fn run<T: Send>(world: &Arc<World>, main: impl FnOnce() -> T + Send) 
         returned = Some(catch_unwind(AssertUnwindSafe(checked)));
         world.end();
     };
-    let Ran { result, ended, left } = (host.run)(world.clone(), &mut simulated);
+    let Ran { result, ended, left } = (host.run)(world.clone(), &mut simulated, remains);
     if left {
         super::network::descriptors::forget_all(world.network());
     }

@@ -17,6 +17,10 @@ pub struct Settings {
     pub max_steps: u64,
     /// How many OS threads explore at a time.
     pub threads: usize,
+    /// The seed of the first run of an exploration.
+    pub first_seed: u64,
+    /// After how many runs without a new schedule an exploration ends.
+    pub until_quiet: Option<u64>,
     /// Makes each run twice and compares the steps.
     pub check_determinism: bool,
     /// Makes the schedule of a failure shorter.
@@ -31,6 +35,8 @@ impl Default for Settings {
             strategy: Strategy::Random,
             max_steps: 1_000_000,
             threads: available_parallelism().map_or(1, usize::from),
+            first_seed: 0,
+            until_quiet: None,
             check_determinism: false,
             shrink: true,
             faults: Faults::new(),

@@ -20,7 +20,7 @@ impl Settings {
         let chooser = Chooser::new(&settings.strategy, seed, 1000, &Default::default());
         let limits = settings.limits(&settings.strategy, seed);
         let world = World::new(seed, chooser, limits, Steps::Count, host);
-        let ended = run(&world, main);
+        let ended = run(&world, &mut None, main);
         let (outcome, why) = match ended.result {
             Ok(value) => return value,
             Err(why) => (ended.outcome, why),
@@ -36,7 +36,8 @@ impl Settings {
         why.resume(failure.to_string())
     }
 
-    /// Runs `main` in a simulation with each of the seeds 0 to `seeds` - 1, with the runtimes of `host`.
+    /// Runs `main` in a simulation with each of `seeds` seeds from the first one on, with the runtimes of
+    /// `host`.
     ///
     /// # Errors
     /// Returns the failure with the lowest seed.
@@ -47,7 +48,7 @@ impl Settings {
         main: impl Fn() + Send + Sync,
     ) -> Result<Report, Box<Failure>> {
         let settings = self.clone().or_replay();
-        let (first, count) = seed_of_environment().map_or((0, seeds), |seed| (seed, 1));
+        let (first, count) = seed_of_environment().map_or((settings.first_seed, seeds), |seed| (seed, 1));
         Exploration::new(&settings, host, main).all(first, count)
     }
 }

@@ -68,6 +68,8 @@ pub(super) struct Outcome {
     pub(super) trace: Vec<u64>,
     pub(super) failed: Option<Arc<str>>,
     pub(super) diverged: Option<String>,
+    /// A number that runs with the same schedule have in common, if its steps were wanted.
+    pub(super) order: u64,
 }
 
 /// The steps of a run, if they are wanted: a number for each. A second run compares its steps with those of
@@ -81,6 +83,10 @@ struct Trace {
     expected: Option<Vec<u64>>,
     /// The number of the last step, which depends on all before.
     hash: u64,
+    /// The same without the times of the steps.
+    order: u64,
+    /// True if only `order` is wanted.
+    wants_order: bool,
     diverged: Option<String>,
 }
 
@@ -89,6 +95,8 @@ struct Trace {
 pub(super) enum Steps {
     /// Counts them.
     Count,
+    /// Counts them, and finds a number for their order.
+    Order,
     /// Keeps them.
     Keep,
     /// Compares them with these.
@@ -122,8 +130,9 @@ impl World {
         steps: Steps,
         host: &'static Host,
     ) -> Arc<World> {
+        let wants_order = matches!(steps, Steps::Order);
         let (kept, expected) = match steps {
-            Steps::Count => (None, None),
+            Steps::Count | Steps::Order => (None, None),
             Steps::Keep => (Some(Vec::new()), None),
             Steps::Compare(expected) => (None, Some(expected)),
         };
@@ -147,7 +156,7 @@ impl World {
                 schedule: Schedule::default(),
                 choices: 0,
                 steps: 0,
-                trace: Trace { kept, expected, ..Trace::default() },
+                trace: Trace { kept, expected, wants_order, ..Trace::default() },
                 failed: None,
             }),
             limits,
@@ -227,6 +236,7 @@ impl World {
             trace: state.trace.kept.take().unwrap_or_default(),
             failed: state.failed.take(),
             diverged: state.trace.diverged.take(),
+            order: state.trace.order,
         }
     }
 }
@@ -244,15 +254,16 @@ impl WorldState {
 
 impl Trace {
     fn is_wanted(&self) -> bool {
-        self.kept.is_some() || self.expected.is_some()
+        self.kept.is_some() || self.expected.is_some() || self.wants_order
     }
 
     /// Adds the step `at`.
     fn add(&mut self, at: u64, id: u64, options: usize, now: u64) {
         let next = self.numbers.len() as u32;
         let number = *self.numbers.entry(id).or_insert(next);
-        let words = [u64::from(number), options as u64, now];
-        let event = words.into_iter().fold(self.hash, |sum, word| Random::new(sum ^ word).next());
+        let mix = |sum: u64, word: u64| Random::new(sum ^ word).next();
+        self.order = mix(mix(self.order, u64::from(number)), options as u64);
+        let event = mix(mix(self.hash, self.order), now);
         self.hash = event;
         if let Some(kept) = &mut self.kept {
             kept.push(event);

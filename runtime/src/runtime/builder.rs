@@ -637,7 +637,12 @@ impl Builder {
     /// let error = runtime::Builder::new().procs(0).build().unwrap_err();
     /// assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
     /// ```
-    pub fn build(mut self) -> io::Result<Runtime> {
+    pub fn build(self) -> io::Result<Runtime> {
+        self.build_of(None)
+    }
+
+    /// As `build`. The scheduler takes over what another one has left.
+    fn build_of(mut self, remains: Option<sched::Remains>) -> io::Result<Runtime> {
         #[cfg(all(
             feature = "interpose",
             target_os = "linux",
@@ -676,7 +681,7 @@ impl Builder {
         sched::set_report(dump::report);
         // From here on, an error drops `runtime`, which ends what was started.
         let runtime = Runtime {
-            sched: Sched::new(config)?,
+            sched: Sched::new_of(config, remains)?,
             monitor: Mutex::new(None),
             trace: Mutex::new(None),
             hogs: Mutex::new(None),
@@ -703,9 +708,10 @@ impl Builder {
     pub(crate) fn build_simulated(
         mut self,
         simulation: Arc<dyn sched::simulation::Simulation>,
+        remains: Option<sched::Remains>,
     ) -> io::Result<Runtime> {
         self.simulation = Some(simulation);
-        self.build()
+        self.build_of(remains)
     }
 
     /// Starts the default runtime with these settings. It is the runtime of [`block_on`](crate::block_on) and

@@ -47,11 +47,24 @@ where
     E::Output: Send,
 {
     // SAFETY: the wait goes on until the end of the green thread.
-    unsafe { block_on_unless(sched, place, main, || true) }.expect("the green thread has ended")
+    match unsafe { block_on_unless(sched, place, main, || true) } {
+        Ok(value) => value,
+        Err(NoValue::Cancelled(report)) => panic!("{}\n\n{report}", sched::DEADLOCK),
+        Err(NoValue::Left) => unreachable!("the green thread has ended"),
+    }
+}
+
+/// Why a main function has no value.
+pub(crate) enum NoValue {
+    /// It was left as it is.
+    Left,
+    /// The runtime has cancelled it, because of a deadlock or because its simulation has failed. A value that
+    /// it returned nevertheless does not count.
+    Cancelled(Arc<str>),
 }
 
 /// As [`block_on`]. `await_end` waits for the end of the green thread. If it returns `false`, the green
-/// thread is left as it is, and there is no value.
+/// thread is left as it is.
 ///
 /// # Safety
 /// If `await_end` returns `false`, the green thread never runs again.
@@ -60,7 +73,7 @@ pub(crate) unsafe fn block_on_unless<M, E>(
     place: &'static Location<'static>,
     main: E,
     await_end: impl FnOnce() -> bool,
-) -> Option<E::Output>
+) -> Result<E::Output, NoValue>
 where
     E: Entry<M> + Send,
     E::Output: Send,
@@ -74,21 +87,19 @@ where
     waits.waits_for(join.thread().identity());
     if !await_end() {
         std::mem::forget(join);
-        return None;
+        return Err(NoValue::Left);
     }
     let result = join.join_surely();
     let report = waits.over();
     // The process may end next.
     trigger::wait_until_written();
-    Some(match (report, result) {
-        // A deadlock was reported and `main` was cancelled for it. The value that it returned nevertheless
-        // does not count.
+    match (report, result) {
         (Some(report), result) if !is_panic(&result) => {
             sched::drop_contained(result);
-            panic!("{}\n\n{report}", sched::DEADLOCK);
+            Err(NoValue::Cancelled(report))
         }
-        (_, result) => result.unwrap_or_else(|panic| resume_unwind(panic)),
-    })
+        (_, result) => Ok(result.unwrap_or_else(|panic| resume_unwind(panic))),
+    }
 }
 
 /// Runs a future that need not be `Send` on the calling thread.

@@ -6,6 +6,7 @@ mod bugs;
 mod deadlocks;
 mod escapes;
 mod experiment;
+mod exploring;
 mod faults;
 mod fs;
 mod fs_bugs;
