@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Checks that `rust-version` is the oldest Rust that works: the newest version that a dependency of the published packages needs, because
 # cargo refuses to compile that dependency with an older one. It must also be the Rust that runs this script: CI tests all with it.
+# Only lock_api 0.5 and parking_lot 0.13 need more than Rust 1.88. With lock_api 0.4 the types of `sync` would lose what 0.5 has, and
+# programs would get guards of another version of the crate.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 used=$(rustc --version | cut -d' ' -f2)
