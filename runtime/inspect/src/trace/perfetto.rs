@@ -11,9 +11,8 @@ use std::process;
 use prost::Message;
 
 use super::Snapshot;
+use super::event::What;
 use super::timeline::{Fill, Lane, Row, Timeline, words};
-
-mod stretches;
 
 #[derive(Clone, PartialEq, Message)]
 struct Trace {
@@ -140,7 +139,7 @@ pub(super) fn encode(snapshot: &Snapshot, timeline: &Timeline) -> Vec<u8> {
         };
         events.push((mark.at, event));
     }
-    stretches::add(snapshot, &mut packets, &mut events, 1 << 32);
+    add_stretches(snapshot, &mut packets, &mut events, 1 << 32);
     // Stable: the end of a slice comes before the begin of the next one, also at the same time.
     events.sort_by_key(|(at, _)| *at);
     packets.extend(events.into_iter().map(|(at, event)| TracePacket {
@@ -149,6 +148,59 @@ pub(super) fn encode(snapshot: &Snapshot, timeline: &Timeline) -> Vec<u8> {
         ..packet()
     }));
     Trace { packet: packets }.encode_to_vec()
+}
+
+/// Adds the tracks of the user's tasks and regions to `packets`, one for each green thread that has such, and
+/// the slices to `events`. A region goes on while its green thread is parked, so it does not fit into the rows
+/// of Ps. The uuids of the tracks begin at `first`.
+fn add_stretches(
+    snapshot: &Snapshot,
+    packets: &mut Vec<TracePacket>,
+    events: &mut Vec<(u64, TrackEvent)>,
+    first: u64,
+) {
+    // The number of open slices by track. An end without its begin, which was overwritten, is left out.
+    let mut tracks: HashMap<u64, (u64, usize)> = HashMap::new();
+    for event in snapshot.events() {
+        let (id, begun) = match event.what {
+            What::RegionBegins { id, name } => (id, Some(snapshot.text(name).to_owned())),
+            What::TaskBegins { id, name, task } => {
+                (id, Some(format!("{} (task {task})", snapshot.text(name))))
+            }
+            What::RegionEnds { id, .. } | What::TaskEnds { id, .. } => (id, None),
+            _ => continue,
+        };
+        let next = first + tracks.len() as u64;
+        let (track, open) = tracks.entry(id).or_insert_with(|| {
+            packets.push(track_of(next, snapshot.label(id)));
+            (next, 0)
+        });
+        let kind = match &begun {
+            Some(_) => SLICE_BEGIN,
+            None if *open == 0 => continue,
+            None => SLICE_END,
+        };
+        *open = if begun.is_some() { *open + 1 } else { *open - 1 };
+        events.push((event.at.as_nanos() as u64, stretch(*track, kind, begun)));
+    }
+    let end = snapshot.duration().as_nanos() as u64;
+    for (track, open) in tracks.into_values() {
+        events.extend((0..open).map(|_| (end, stretch(track, SLICE_END, None))));
+    }
+}
+
+fn stretch(track: u64, kind: i32, name: Option<String>) -> TrackEvent {
+    TrackEvent { r#type: Some(kind), track_uuid: Some(track), name, ..TrackEvent::default() }
+}
+
+fn track_of(uuid: u64, name: String) -> TracePacket {
+    let track = TrackDescriptor {
+        uuid: Some(uuid),
+        name: Some(name),
+        parent_uuid: Some(PROCESS),
+        ..TrackDescriptor::default()
+    };
+    TracePacket { track_descriptor: Some(track), ..packet() }
 }
 
 fn packet() -> TracePacket {
