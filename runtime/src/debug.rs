@@ -10,7 +10,7 @@
 //! | `/metrics` | the metrics of the runtime of [`serve`]'s caller, as [`metrics::prometheus`](crate::metrics::prometheus()) writes them |
 //! | `/trace?seconds=1` | a [trace](crate::trace) of the scheduler for Perfetto; `&format=html` gives a page |
 //! | `/profile?seconds=10` | a [CPU profile](crate::profile) for pprof; `&format=folded` gives the lines of a flame graph |
-//! | `/waits?seconds=10` | a [profile of waiting](crate::profile::waits) for pprof; `&format=folded` gives the lines of a flame graph |
+//! | `/waits?seconds=10` | a [profile of waiting](crate::profile::waits) for pprof; also `&format=folded` |
 //!
 //! Requests are answered by plain OS threads of the server's own, so the page works while green threads keep
 //! every P.
@@ -33,7 +33,7 @@
 //! - So with `allow_remote` this check does not hold for an address such as `http://10.0.0.5:6060`. A page of
 //!   another site cannot read the answers. But it can start profiles and traces, which cost time, from each
 //!   browser that reaches the address.
-//! - With [`Builder::token`] a request must have the token: `curl -u :TOKEN`, `go tool pprof http://:TOKEN@..`, or
+//! - With [`Builder::token`] a request must have the token: `curl -u :TOKEN`, `http://:TOKEN@..` for pprof, or
 //!   the log-in of a browser. Without it each user of this machine can read the page.
 //! - Only `GET` and `HEAD` are served. A request has 8 KiB and 5 seconds at most, and 16 of them are served
 //!   at once.

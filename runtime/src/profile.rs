@@ -26,9 +26,9 @@
 //!
 //! | what | where the labels are |
 //! | --- | --- |
-//! | [dump](crate::dump::dump()) as text, grouped | `labels: {"route": "/x"}` at the end of the line; groups have equal labels |
+//! | [dump](crate::dump::dump()) as text, grouped | `labels: {"route": "/x"}` at the end of the line |
 //! | dump as JSON | `"labels":{"route":"/x"}` |
-//! | dump and CPU profile for pprof | labels of the samples: `go tool pprof -tagfocus=route=/x`, `-tagroot=route` |
+//! | dump and profile for pprof | labels of the samples: `go tool pprof -tagfocus=route=/x` |
 //! | `Profile::folded` | ` route=/x` at the end of the first frame |
 //!
 //! Labels are for texts that many green threads share, such as a route. Each set of labels lives as long as a
@@ -77,8 +77,8 @@ pub use inspect::profile::{Profile, cpu};
 #[doc(inline)]
 pub use inspect::dump::waits::{Waits, waits};
 
-/// Runs `f` and returns its result. During `f` the calling thread has `labels`, beside those that it has
-/// already. A label with the key of an outer one takes its place, a later one that of an earlier one.
+/// Runs `f` and returns its result. During `f` the calling thread has `labels`, beside its
+/// own. A label with the key of an outer one takes its place, a later one that of an earlier one.
 ///
 /// Green threads that `f` spawns begin with the labels of the calling thread and keep them, also after `f`
 /// has returned. [What labels are for](self#labels). May be called on any thread. It parks only where `f`

@@ -1,4 +1,4 @@
-//! The labels of a G: pairs of texts that its code sets and that its children inherit. For dumps and profiles.
+//! The labels of a G: pairs of texts that its code sets and its children inherit. For dumps and profiles.
 //!
 //! ```text
 //!   the G itself              another thread                 a signal handler on the G's own OS thread
@@ -58,8 +58,8 @@ pub(crate) struct LabelCell {
 }
 
 impl LabelCell {
-    /// Sets the labels. Returns those before, which the caller drops without the lock. *Runs on: the thread of
-    /// the G, or its spawner.*
+    /// Sets the labels. Returns those before, which the caller drops without the lock. *Runs on: the thread
+    /// of the G, or its spawner.*
     pub(crate) fn set(&self, labels: Option<Arc<Labels>>) -> Option<Arc<Labels>> {
         let new = labels.map_or(ptr::null_mut(), |labels| Arc::into_raw(labels).cast_mut());
         let old = {

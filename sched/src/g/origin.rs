@@ -1,8 +1,8 @@
 //! Where a G comes from: the place of its spawn, its name, and its parent. Also its labels (`labels.rs`).
 //!
 //! A G has little room. Most Gs have no name, so the place alone takes one word. A G with a name, with
-//! labels, or with the stack of its spawner has a box with all of these. The word then points to the box, and its lowest bit
-//! says so.
+//! labels, or with the stack of its spawner has a box with all of these. The word then points to the box,
+//! and its lowest bit says so.
 
 #![allow(unsafe_code)]
 

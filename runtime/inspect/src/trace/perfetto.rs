@@ -151,8 +151,8 @@ pub(super) fn encode(snapshot: &Snapshot, timeline: &Timeline) -> Vec<u8> {
 }
 
 /// Adds the tracks of the user's tasks and regions to `packets`, one for each green thread that has such, and
-/// the slices to `events`. A region goes on while its green thread is parked, so it does not fit into the rows
-/// of Ps. The uuids of the tracks begin at `first`.
+/// the slices to `events`. A region goes on while its green thread is parked, so it does not fit into the
+/// rows of Ps. The uuids of the tracks begin at `first`.
 fn add_stretches(
     snapshot: &Snapshot,
     packets: &mut Vec<TracePacket>,

@@ -35,8 +35,8 @@ pub fn region<T>(name: &str, f: impl FnOnce() -> T) -> T {
 /// Runs `f` and returns its result. A recording shows the call as a task of this name: Go's `NewTask`.
 ///
 /// A task is one piece of work, such as a request. The green threads that it spawns belong to it until they
-/// end, also if the task has ended before. [`Event::task`](super::Event::task) has the number of the innermost
-/// task. Else it is as [`region`].
+/// end, also if the task has ended before. [`Event::task`](super::Event::task) has the number of the
+/// innermost task. Else it is as [`region`].
 ///
 /// # Panics
 ///
