@@ -33,8 +33,8 @@
 //! - So with `allow_remote` this check does not hold for an address such as `http://10.0.0.5:6060`. A page of
 //!   another site cannot read the answers. But it can start profiles and traces, which cost time, from each
 //!   browser that reaches the address.
-//! - With [`Builder::token`] a request must have the token: `curl -u :TOKEN`, `http://:TOKEN@..` for pprof, or
-//!   the log-in of a browser. Without it each user of this machine can read the page.
+//! - With [`Builder::token`] a request must have the token: `curl -u :TOKEN`, `http://:TOKEN@..` for pprof,
+//!   or the log-in of a browser. Without it each user of this machine can read the page.
 //! - Only `GET` and `HEAD` are served. A request has 8 KiB and 5 seconds at most, and 16 of them are served
 //!   at once.
 //! - A client that reads nothing of its answer for 30 seconds is dismissed. An answer has these 30 seconds,

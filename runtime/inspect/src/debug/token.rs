@@ -77,7 +77,7 @@ mod tests {
         let examples = [
             ("", ""),
             ("Zg==", "f"),
-            ("Zm8=", "fo"),
+            ("YWI=", "ab"),
             ("Zm9v", "foo"),
             ("Zm9vYg==", "foob"),
             ("Zm9vYmFy", "foobar"),

@@ -1,8 +1,8 @@
 //! A profile of waiting: for what and on which stacks green threads wait, by looks at all of them.
 //!
 //! Each look adds the time since the last look to what it finds waiting. So a stack gets its share of the
-//! time also if each of its waits is shorter than the time between two looks. Nothing is recorded where a green
-//! thread parks, so the profile costs nothing while none is taken.
+//! time also if each of its waits is shorter than the time between two looks. Nothing is recorded where a
+//! green thread parks, so the profile costs nothing while none is taken.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
