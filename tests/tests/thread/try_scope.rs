@@ -273,9 +273,9 @@ fn an_error_ends_a_spawn_that_waits_for_the_limit() {
                 sleep(MILLI);
                 Err::<u8, _>("first")
             });
-            // Both wait for a place, which the cancellation of the others frees. They do not begin.
-            s.spawn(|| -> Result<u8, _> { unreachable!("the scope has failed") });
-            s.spawn(|| -> Result<u8, _> { unreachable!("the scope has failed") });
+            // Both wait for a place, which the cancellation of the others frees.
+            s.spawn(parks);
+            s.spawn(parks);
             Ok(())
         });
         assert_eq!(result, Err("first"));
