@@ -9,6 +9,8 @@ use std::net::Shutdown;
 
 use netpoll::Direction;
 
+#[allow(unused_imports, reason = "only the traits of hyper name it")]
+pub(super) use side::End;
 pub(crate) use side::Side;
 
 /// Returns two streams in memory that are connected with each other. Each direction has room for

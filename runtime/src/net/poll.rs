@@ -269,6 +269,13 @@ mod hyper_streams {
     use super::*;
     use crate::net::source::ReceiveUninit;
 
+    #[cfg(unix)]
+    impl ReceiveUninit for crate::net::duplex::End {
+        fn receive_uninit(&self, room: &mut [std::mem::MaybeUninit<u8>]) -> io::Result<usize> {
+            self.read_uninit(room)
+        }
+    }
+
     hyper!(TcpStream);
     #[cfg(unix)]
     hyper!(UnixStream);

@@ -55,7 +55,7 @@ impl Flow {
     }
 
     /// Reads into memory that is not initialised. Returns the number of bytes.
-    #[cfg(feature = "hyper")]
+    #[allow(dead_code, reason = "only the traits of hyper read so")]
     pub(super) fn read_uninit(&self, room: &mut [std::mem::MaybeUninit<u8>]) -> io::Result<usize> {
         if room.is_empty() {
             return Ok(0);

@@ -4,6 +4,7 @@
 //! notification wakes all waits of its direction.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -25,6 +26,12 @@ pub(crate) struct End {
 }
 
 impl End {
+    /// Reads into memory that is not initialised. Never waits.
+    #[allow(dead_code, reason = "only the traits of hyper read so")]
+    pub(in crate::net) fn read_uninit(&self, room: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
+        self.input.read_uninit(room)
+    }
+
     fn changes(&self, direction: Direction) -> &Arc<Notify> {
         match direction {
             Direction::Read => &self.input.readable,
@@ -61,13 +68,6 @@ impl Write for &End {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-#[cfg(feature = "hyper")]
-impl crate::net::source::ReceiveUninit for End {
-    fn receive_uninit(&self, room: &mut [std::mem::MaybeUninit<u8>]) -> io::Result<usize> {
-        self.input.read_uninit(room)
     }
 }
 
