@@ -11,8 +11,8 @@ use crate::net::pipes::{pipe, readable_pipe, writable_pipe};
 /// Returns the ends of a new pipe of the system, with the API of [`std::io::pipe`]. Unix only.
 ///
 /// The pipe is for other processes, and for code that takes a descriptor. Within a program a
-/// [`channel`](crate::channel) or [`duplex`](super::duplex()) costs less. In a simulation the pipe is real, and
-/// a read or write that has to wait fails the run.
+/// [`channel`](crate::channel) or [`duplex`](super::duplex()) costs less. In a simulation the pipe is real,
+/// and a read or write that has to wait fails the run.
 ///
 /// # Errors
 ///
@@ -36,8 +36,8 @@ pub fn pipe() -> io::Result<(PipeReader, PipeWriter)> {
 
 /// The end of a pipe that reads. [`pipe`](pipe()) makes it. Unix only.
 ///
-/// `&PipeReader` reads, too. A read returns 0 after all writers are closed, also those that other processes
-/// have.
+/// `&PipeReader` reads, too. A read returns 0 after all writers are closed, also in other
+/// processes.
 ///
 /// # Cancellation
 ///

@@ -11,8 +11,8 @@ use super::duplex::DuplexStream;
 #[cfg(unix)]
 use super::unix::UnixStream;
 
-/// The streams that can be split: [`TcpStream`], and `UnixStream` and `io::DuplexStream` on Unix. No other type
-/// implements it.
+/// The streams that can be split: [`TcpStream`], and `UnixStream` and `io::DuplexStream` on Unix. No other
+/// type implements it.
 pub trait Split: private::Sealed + Read + Write + Send + Sync {}
 
 mod private {

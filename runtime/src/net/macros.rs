@@ -533,8 +533,8 @@ macro_rules! poll_readiness_methods {
 
         /// Polls until there is room to write, or an error to report. Unix only.
         ///
-        /// If there is none, it wakes the task of `cx` later, and returns `Pending`. It writes nothing. In one
-        /// direction of one clone, the task that was polled last is woken.
+        /// If there is none, it wakes the task of `cx` later, and returns `Pending`. It writes nothing. In
+        /// one direction of one clone, the task that was polled last is woken.
         ///
         /// # Errors
         ///

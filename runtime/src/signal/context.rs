@@ -8,14 +8,14 @@ use super::{Signals, notify};
 use crate::context::{CancelHandle, Context};
 use crate::select;
 
-/// Returns a context that is over when one of these signals comes, when `parent` is over, or when the returned
-/// [`NotifyContext`] is dropped.
+/// Returns a context that is over when one of these signals comes, when `parent` is over, or when the
+/// returned [`NotifyContext`] is dropped.
 ///
 /// Until that drop the signals do not have their default effects, as with [`notify`]. So a program that wants
 /// a second ctrl-c to end it drops the value as soon as the context is over.
 ///
-/// [`Context::cause`] is a [`Received`] if a signal came. A green thread of the caller's runtime waits for the
-/// signals. When that runtime ends, the context is cancelled.
+/// [`Context::cause`] is a [`Received`] if a signal came. A green thread of the caller's runtime waits for
+/// the signals. When that runtime ends, the context is cancelled.
 ///
 /// # Errors
 ///
@@ -78,9 +78,9 @@ pub struct NotifyContext {
 /// The cause of a context that a signal has cancelled. See [`notify_context`].
 ///
 /// ```
-/// let (context, _stop) =
-///     runtime::signal::notify_context(&runtime::context::Context::background(), &[runtime::signal::SIGUSR2])?;
-/// signal_hook::low_level::raise(runtime::signal::SIGUSR2)?;
+/// use runtime::{context::Context, signal};
+/// let (context, _stop) = signal::notify_context(&Context::background(), &[signal::SIGUSR2])?;
+/// signal_hook::low_level::raise(signal::SIGUSR2)?;
 /// assert!(context.done().recv().is_err());
 /// assert!(context.cause().unwrap().to_string().ends_with("was received"));
 /// # std::io::Result::Ok(())

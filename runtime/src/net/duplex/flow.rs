@@ -31,8 +31,8 @@ impl Flow {
         Flow { state: Mutex::new(State::default()), size, readable: Arc::default(), writable: Arc::default() }
     }
 
-    /// Takes bytes with `take`, which gets the buffer and returns how many bytes it took. Returns 0 at the end
-    /// of the stream, and `WouldBlock` if there are no bytes yet.
+    /// Takes bytes with `take`, which gets the buffer and returns how many bytes it took. Returns 0 at the
+    /// end of the stream, and `WouldBlock` if there are no bytes yet.
     fn read_with(&self, take: impl FnOnce(&mut VecDeque<u8>) -> usize) -> io::Result<usize> {
         let taken = {
             let mut state = self.state.lock();

@@ -144,8 +144,8 @@ impl TcpListener {
 
     /// Polls for a connection, for a future that is written by hand.
     ///
-    /// If there is none, it wakes the task of `cx` later, and returns `Pending`. The task that was polled last
-    /// with one clone is woken: a clone each lets several tasks wait.
+    /// If there is none, it wakes the task of `cx` later, and returns `Pending`. The task that was polled
+    /// last with one clone is woken: a clone each lets several tasks wait.
     ///
     /// # Errors
     ///
