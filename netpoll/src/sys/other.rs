@@ -1,4 +1,4 @@
-//! Systems whose poller takes the time-out itself: kqueue, to the nanosecond.
+//! Systems with a poller that takes the time-out itself: kqueue, to the nanosecond.
 
 use std::io;
 use std::time::Duration;

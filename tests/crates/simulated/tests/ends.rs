@@ -5,6 +5,7 @@ runtime::interpose!(sim);
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::panic;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Condvar, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -152,12 +153,14 @@ fn what_is_left_behind_takes_no_wake() {
     });
 }
 
-/// A flag that threads wait for, and whose waiters each wake the next one. It is in no static memory: nothing
-/// outside of a simulation is expected to change it.
+/// A flag that threads wait for: each waiter wakes the next one. It is in no static memory, so a simulation
+/// does not expect others to change it.
 #[derive(Default)]
 struct Relay {
     raised: Mutex<bool>,
     changed: Condvar,
+    /// True once the OS thread has looked at `raised`, with the lock.
+    has_looked: AtomicBool,
 }
 
 impl Relay {
@@ -185,9 +188,17 @@ fn a_wake_at_the_end_of_a_simulation_is_not_lost() {
         let relay: &Relay = Box::leak(Box::default());
         let (woken, is_woken) = mpsc::channel();
         let waiter = thread::spawn(move || {
-            relay.wait();
+            let raised = relay.raised.lock().unwrap();
+            relay.has_looked.store(true, SeqCst);
+            drop(relay.changed.wait_while(raised, |raised| !*raised).unwrap());
             woken.send(()).unwrap();
         });
+        // It has given the lock back, so it waits. A thread of the simulation that is woken, and then must wait
+        // for the lock of an OS thread, would be left behind with its duty: no simulation can know of that.
+        while !relay.has_looked.load(SeqCst) {
+            thread::yield_now();
+        }
+        drop(relay.raised.lock());
         let raiser = thread::spawn(move || {
             let start = Instant::now();
             while start.elapsed() < Duration::from_micros(20 * (round / 2 % 100)) {
