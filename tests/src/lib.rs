@@ -33,7 +33,7 @@ pub fn has_sysmon() -> bool {
 
 /// True if `RUNTIME_THREAD_LOCALS` is `green`: std's names of a thread then belong to the green thread.
 pub fn has_own_locals() -> bool {
-    std::env::var_os("RUNTIME_THREAD_LOCALS").is_some_and(|whose| whose == "green")
+    std::env::var_os("RUNTIME_THREAD_LOCALS").is_some_and(|value| value == "green")
 }
 
 /// Names an OS thread. On Linux by the kernel's number, because std's id may belong to a green thread.

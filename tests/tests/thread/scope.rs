@@ -797,7 +797,7 @@ fn at_most_as_many_run_as_the_limit_allows() {
                 if i % 7 == 2 {
                     member.abort_handle().cancel();
                 }
-                // Threads that panic are joined, so the scope does not panic.
+                // A member that panics is joined, so the scope does not panic.
                 if i % 7 == 1 {
                     member.join().unwrap_err();
                 }
