@@ -17,7 +17,6 @@
 //!     # trace::stop();
 //! });
 //! ```
-
 //!
 //! # Your own events
 //!

@@ -6,13 +6,16 @@ use std::thread;
 use sched::Remains;
 use sched::simulation::Simulation;
 
+/// Runs a main function in a simulation: see `Host::run`.
+pub type RunMain = fn(Arc<dyn Simulation>, &mut (dyn FnMut() + Send), &mut Option<Remains>) -> Ran;
+
 /// The functions of that crate.
 #[derive(Debug)]
 pub struct Host {
     /// Runs a function as the main function of a new runtime with one P, which asks the simulation for its
     /// choices. Then ends that runtime. Takes over what the runtime of an earlier run has left, and leaves
     /// its own there. Blocks the calling OS thread. Panics if the runtime cannot be started.
-    pub run: fn(Arc<dyn Simulation>, &mut (dyn FnMut() + Send), &mut Option<Remains>) -> Ran,
+    pub run: RunMain,
     /// Makes the order in which a select tries its cases depend on a number. *Runs on: the main function.*
     pub seed_selects: fn(u64),
     /// Returns a dump of the green threads, for the report of a deadlock.

@@ -3,6 +3,9 @@
 
 use std::fmt;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
 /// A secret that each request must have. It is not shown by `Debug`.
 #[derive(Clone)]
 pub struct Token(String);
@@ -30,7 +33,7 @@ impl Token {
             return false;
         }
         // Any name of a user, a colon, and the password.
-        let decoded = from_base64(given.as_bytes()).unwrap_or_default();
+        let decoded = STANDARD.decode(given).unwrap_or_default();
         let colon = decoded.iter().position(|&byte| byte == b':');
         colon.is_some_and(|at| self.equals(&decoded[at + 1..]))
     }
@@ -43,50 +46,9 @@ impl Token {
     }
 }
 
-/// Returns the bytes of a text in base64; `None` if it is none.
-fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
-    let padding = text.iter().rev().take(2).take_while(|&&byte| byte == b'=').count();
-    let mut bytes = Vec::new();
-    let (mut bits, mut count) = (0_u32, 0);
-    for &byte in &text[..text.len() - padding] {
-        let six = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        // Of the bits before, at most six are still to be written.
-        (bits, count) = ((bits << 6 | u32::from(six)) & 0xFFF, count + 6);
-        if count >= 8 {
-            count -= 8;
-            bytes.push((bits >> count) as u8);
-        }
-    }
-    Some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base64_is_read_as_it_is_written() {
-        // The examples of RFC 4648.
-        let examples = [
-            ("", ""),
-            ("Zg==", "f"),
-            ("YWI=", "ab"),
-            ("Zm9v", "foo"),
-            ("Zm9vYg==", "foob"),
-            ("Zm9vYmFy", "foobar"),
-        ];
-        for (text, bytes) in examples {
-            assert_eq!(from_base64(text.as_bytes()).as_deref(), Some(bytes.as_bytes()));
-        }
-        assert_eq!((from_base64(b"+/+/"), from_base64(b"Zg\n=")), (Some(vec![0xFB, 0xFF, 0xBF]), None));
-    }
 
     #[test]
     fn only_the_token_itself_is_accepted() {
