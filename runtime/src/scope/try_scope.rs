@@ -30,8 +30,8 @@ pub struct TryScope<'scope, 'env: 'scope, E> {
 /// all of them have ended. Returns the value of `f`, or the first error of a green thread or of `f`.
 ///
 /// The first error cancels all other green threads of the scope, as a `context` of Go's `errgroup` does. So
-/// does a panic. Later members of the scope are then cancelled at once; one may begin before that. `f` itself is not cancelled:
-/// it ends early when it [joins](TryJoinHandle::join) a green thread that has no value.
+/// does a panic. Later members of the scope are then cancelled at once; one may begin before that. `f` itself
+/// is not cancelled: it ends early when it [joins](TryJoinHandle::join) a green thread that has no value.
 ///
 /// On a plain OS thread the green threads run in the default runtime.
 ///
