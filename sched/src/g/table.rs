@@ -104,9 +104,12 @@ pub(crate) fn give_proxy_g(g: GRef) {
 }
 
 /// Makes a new G at the next index. *Runs on: the holder of the pool's lock.*
-fn make(_locked: &mut Pool) -> io::Result<GRef> {
+fn make(pool: &mut Pool) -> io::Result<GRef> {
     // Relaxed: `MADE` is written under the pool's lock only, which the caller holds.
     let index = MADE.load(Ordering::Relaxed);
+    // The pool has room for all Gs, so `give` allocates nothing: it may run where no memory is left.
+    let room = (index as usize).saturating_sub(pool.green.len());
+    pool.green.try_reserve(room).map_err(|_| no_memory(room * size_of::<GRef>()))?;
     let (chunk, offset) = place_of(index);
     let Some(slot) = TABLE.get(chunk) else { return Err(too_many(index)) };
     let mut base = slot.load(Ordering::Relaxed);

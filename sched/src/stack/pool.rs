@@ -297,7 +297,10 @@ impl Spare {
 
     /// Takes the second list of a P.
     fn take_second(&mut self, local: &CorosOfP) {
-        if local.second.len() > 0 {
+        if self.batches.try_reserve(1).is_err() {
+            // There is no memory for its place.
+            local.second.move_to(&self.list, BATCH);
+        } else if local.second.len() > 0 {
             debug_assert_eq!(local.second.len(), BATCH, "the pool counts its batches only");
             self.batches.push(local.second.take());
         }
