@@ -89,7 +89,7 @@ const BOUNDS: &[Bounds] = &[
         circle_of_rooms: 3,
         circle_in_room: 4,
         circle_with_methods: 5,
-        features: 80,
+        features: 78,
     },
     Bounds {
         folder: "runtime/inspect",
@@ -98,7 +98,7 @@ const BOUNDS: &[Bounds] = &[
         circle: 0,
         circle_of_rooms: 0,
         circle_in_room: 5,
-        circle_with_methods: 17,
+        circle_with_methods: 16,
         features: 16,
     },
     Bounds {
