@@ -68,7 +68,7 @@ const BOUNDS: &[Bounds] = &[
         circle: 0,
         circle_of_rooms: 0,
         circle_in_room: 5,
-        circle_with_methods: 16,
+        circle_with_methods: 13,
         features: 46,
     },
     Bounds {

@@ -37,13 +37,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use timers::clock;
 
 use crate::end::report::report;
-use crate::g::wait::Decision;
 use crate::m::activity::{PARKS, at_one_moment};
 use crate::m::block_on_calls::InBlockOn;
 use crate::m::os_thread;
-use crate::m::release::release;
 use crate::run::sched::Sched;
-use crate::run::wake;
 use crate::sys::{self, Doing};
 
 /// The message with which `block_on` panics.
@@ -96,32 +93,17 @@ impl Sched {
         clock::now() + time_of_next_look(looks, in_test_harness())
     }
 
-    /// Looks for a deadlock. If there is one, cancels the green threads that `block_on` waits for. *Runs on:
-    /// the M that had blocked in the netpoller, without a P.*
+    /// Looks for a deadlock. Returns the report if there is one: the caller then cancels the green threads
+    /// that `block_on` waits for. *Runs on: the M that had blocked in the netpoller, without a P.*
     #[cold]
-    pub(crate) fn look_for_deadlock(&self) {
+    pub(crate) fn look_for_deadlock(&self) -> Option<Arc<str>> {
         self.block_on_calls.count_look();
         if let Some(report) = self.block_on_calls.earlier_report() {
             // A cancelled green thread has not ended, and may be waiting again. Print the report.
-            return self.report_once(&format!("{TEXT}\n\n{report}"));
+            self.report_once(&format!("{TEXT}\n\n{report}"));
+            return None;
         }
-        if !is_deadlocked() {
-            return;
-        }
-        self.cancel_mains(&report().into());
-    }
-
-    /// Leaves `report` for the callers of `block_on`, and cancels the green threads that they wait for.
-    pub(crate) fn cancel_mains(&self, report: &Arc<str>) {
-        for (g, id) in self.block_on_calls.tell(report) {
-            // Take a reference first: without one the G may end here and be used again.
-            if g.life.try_retain() {
-                if g.id() == id && g.wait.cancel() == Decision::Parked {
-                    wake::ready(g);
-                }
-                release(g);
-            }
-        }
+        is_deadlocked().then(|| report().into())
     }
 
     /// Returns a sum that grows whenever a green thread of this runtime runs.

@@ -29,6 +29,8 @@
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
+use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -110,6 +112,20 @@ pub(crate) fn lend(m: OwnM<'_>, held: Held<'_>) {
 }
 
 impl Sched {
+    /// Returns the runtime of the calling green thread.
+    pub fn current() -> Option<Arc<Sched>> {
+        enter().map(|entered| entered.m().sched().arc())
+    }
+
+    /// Calls `f` with the runtime of the calling green thread; with `None` elsewhere. Unlike `current`, this
+    /// changes no count that all Ps share.
+    pub fn with_current<T>(f: impl FnOnce(Option<&Sched>) -> T) -> T {
+        let current = enter().map(|entered| ptr::from_ref(entered.m().sched()));
+        // SAFETY: a runtime lives while one of its Gs lives, and its Ms hold it by an `Arc`. The caller is a
+        // G or an M, and returns only after `f`. `as_runtime` made the pointer from the runtime itself.
+        f(current.map(|sched| unsafe { &*sched }))
+    }
+
     /// Says to sysmon that the P is about to be lent to a G in `blocking`. Sysmon looks soon if work waits
     /// for a P, and later work wakes it. *Runs on: the holder of the P.*
     pub(crate) fn lends_to_block(&self, held: Held<'_>) {

@@ -216,18 +216,12 @@ impl Sched {
         }
     }
 
-    /// Returns `true` if a G lies in a run queue of a P or in the global queue; while an M watches over lone
-    /// Gs, these do not count. *Runs on: any thread; after `Idle::look_again` it misses nothing.*
+    /// As `any_g_waits`, but while an M watches over lone Gs, these do not count.
     pub(crate) fn any_work(&self) -> bool {
         match self.idle.is_watched() {
             true => !self.global.is_empty() || self.ps().any(|p| p.queue.len() > 1),
             false => self.any_g_waits(),
         }
-    }
-
-    /// As `any_work`, with the lone Gs.
-    pub(crate) fn any_g_waits(&self) -> bool {
-        !self.global.is_empty() || self.ps().any(|p| !p.queue.is_empty())
     }
 
     /// Puts the M to sleep: gives its P up, looks once more, and then waits for the network and the timers,
@@ -328,7 +322,9 @@ impl Sched {
         let woken = self.wait_for_events(m, turn, until);
         if look_at != clock::NEVER && woken.is_empty() && clock::now() >= look_at {
             // Before `over`: the look counts this M as asleep.
-            self.look_for_deadlock();
+            if let Some(report) = self.look_for_deadlock() {
+                self.cancel_mains(&report);
+            }
         }
         m.sleep.rest.over();
         Some(woken)

@@ -19,6 +19,7 @@ use timers::Heaps;
 use crate::asleep::idle::Idle;
 use crate::asleep::sysmon::Sysmon;
 use crate::asleep::wake_latency::WakeLatency;
+use crate::choices::simulation::{IS_BUILT, Simulated};
 use crate::g::{GRef, Runtime, ids};
 use crate::m::block_on_calls::BlockOnCalls;
 use crate::m::crowd::Crowd;
@@ -35,7 +36,6 @@ use crate::p::closing::Closing;
 use crate::p::locked_queue::LockedQueue;
 use crate::p::sampler::Sampler;
 use crate::p::{Held, P};
-use crate::run::boundary::enter;
 use crate::run::roaming::Roaming;
 use crate::stack::pool::Coros;
 use crate::sync::Mutex;
@@ -117,7 +117,7 @@ pub struct Sched {
     pub(crate) sysmon: CachePadded<Sysmon>,
     pub(crate) closing: CachePadded<Closing>,
     pub(crate) coros: CachePadded<Coros>,
-    pub(crate) simulated: Option<crate::choices::simulation::Simulated>,
+    pub(crate) simulated: Option<Simulated>,
     pub(crate) lead: WakeLatency,
     pub(crate) crowd: Arc<Crowd>,
     pub(crate) roaming: Roaming,
@@ -186,7 +186,7 @@ impl Sched {
             sysmon: Sysmon::new().into(),
             closing: CachePadded::default(),
             coros: parts.coros.into(),
-            simulated: config.simulation.clone().map(crate::choices::simulation::Simulated::new),
+            simulated: config.simulation.clone().map(Simulated::new),
             lead: WakeLatency::new(),
             crowd: Arc::default(),
             roaming: Roaming::default(),
@@ -203,18 +203,23 @@ impl Sched {
         })
     }
 
-    /// Returns the runtime of the calling green thread.
-    pub fn current() -> Option<Arc<Sched>> {
-        enter().map(|entered| entered.m().sched().arc())
+    /// Returns what a simulated scheduler keeps; `None` if this is none. Without the feature the compiler
+    /// knows that, and leaves out what follows from it.
+    #[inline(always)]
+    pub(crate) fn simulated(&self) -> Option<&Simulated> {
+        if IS_BUILT { self.simulated.as_ref() } else { None }
     }
 
-    /// Calls `f` with the runtime of the calling green thread; with `None` elsewhere. Unlike `current`, this
-    /// changes no count that all Ps share.
-    pub fn with_current<T>(f: impl FnOnce(Option<&Sched>) -> T) -> T {
-        let current = enter().map(|entered| ptr::from_ref(entered.m().sched()));
-        // SAFETY: a runtime lives while one of its Gs lives, and its Ms hold it by an `Arc`. The caller is a
-        // G or an M, and returns only after `f`. `as_runtime` made the pointer from the runtime itself.
-        f(current.map(|sched| unsafe { &*sched }))
+    /// Returns `true` if this is a simulated scheduler.
+    #[inline(always)]
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.simulated().is_some()
+    }
+
+    /// Returns `true` if a G lies in a run queue of a P or in the global queue. *Runs on: any thread; after
+    /// `Idle::look_again` it misses nothing.*
+    pub(crate) fn any_g_waits(&self) -> bool {
+        !self.global.is_empty() || self.ps().any(|p| !p.queue.is_empty())
     }
 
     /// Returns how many Ps are to be in use.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use timers::clock;
 
 use crate::choices::simulation::{
-    IS_BUILT, Phase, Ready, Simulated, Simulation, is_anywhere, is_left_behind, leave_parked,
+    Phase, Ready, Simulated, Simulation, is_anywhere, is_left_behind, leave_parked,
 };
 use crate::g::list::GList;
 use crate::g::{GRef, table};
@@ -270,18 +270,5 @@ impl Sched {
         self.netpoll.report(events, &mut ready);
         // `Ready::fill` takes them from there. No other M has to be woken.
         self.global.append(self.woken_gs(&mut ready));
-    }
-
-    /// Returns what a simulated scheduler keeps; `None` if this is none. Without the feature the compiler
-    /// knows that, and leaves out what follows from it.
-    #[inline(always)]
-    pub(crate) fn simulated(&self) -> Option<&Simulated> {
-        if IS_BUILT { self.simulated.as_ref() } else { None }
-    }
-
-    /// Returns `true` if this is a simulated scheduler.
-    #[inline(always)]
-    pub(crate) fn is_simulated(&self) -> bool {
-        self.simulated().is_some()
     }
 }

@@ -8,6 +8,7 @@
 
 use std::mem::ManuallyDrop;
 use std::ptr;
+use std::sync::Arc;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use crate::asleep::rest::SleepKind;
@@ -208,6 +209,19 @@ impl Sched {
             Some(SleepKind::Parked | SleepKind::Reserved) => m.sleep.note.wake(),
             // Another M may block in the netpoller by now; it then returns without need.
             Some(SleepKind::Polls) => self.netpoll.break_poll(),
+        }
+    }
+
+    /// Leaves `report` for the callers of `block_on`, and cancels the green threads that they wait for.
+    pub(crate) fn cancel_mains(&self, report: &Arc<str>) {
+        for (g, id) in self.block_on_calls.tell(report) {
+            // Take a reference first: without one the G may end here and be used again.
+            if g.life.try_retain() {
+                if g.id() == id && g.wait.cancel() == Decision::Parked {
+                    ready(g);
+                }
+                release(g);
+            }
         }
     }
 
