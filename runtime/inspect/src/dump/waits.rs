@@ -191,6 +191,7 @@ mod tests {
 
     /// Two looks, of which the second sees one wait for a second time and one for the first time.
     #[test]
+    #[cfg_attr(miri, ignore = "Miri starts no runtime")]
     fn a_wait_counts_once_and_its_time_at_each_look() {
         let runtime = runtime::Builder::new().procs(1).build().unwrap();
         let mut looks = runtime.block_on(|| {
