@@ -557,6 +557,9 @@ fn select_waits_for_one_of_its_sockets() {
         assert_eq!(found, (1, [vec![second], vec![], vec![]], None));
         assert_eq!((&other).read(&mut [0]).unwrap(), 0);
         sends.join().unwrap();
+        // A descriptor counts once for each set that it is in.
+        let found = select([&both, &[second], &[]], None);
+        assert_eq!(found, (2, [vec![second], vec![second], vec![]], None));
         // Readiness that no set asks for is no result: only the set for exceptions has the ended stream.
         let start = Instant::now();
         assert_eq!(select([&[], &[], &[second]], Some(SECOND)).0, 0);
