@@ -141,9 +141,9 @@ impl Side {
         }
     }
 
-    #[allow(dead_code, reason = "only the traits of other crates poll")]
     /// Runs `op` until it would no longer block, in a poll. The task is woken to try again. In one direction
     /// of one handle, the task that was polled last is woken.
+    #[allow(dead_code, reason = "only the traits of other crates poll")]
     pub(crate) fn poll<T>(
         &self,
         direction: Direction,
