@@ -259,7 +259,6 @@ impl G {
         self.origin.begin(place, name, parent);
         self.timer_lent.store(false, Ordering::Relaxed);
         self.node.store(0, Ordering::Relaxed);
-        self.next.set(None);
         self.drives.set(false);
         self.masked.set(false);
         // Relaxed: as in `G::keeps`.
@@ -384,15 +383,6 @@ impl G {
         for line in (0..size_of::<G>()).step_by(64) {
             prefetch(std::ptr::from_ref(self).cast::<u8>().wrapping_add(line));
         }
-    }
-
-    /// Returns the G that was behind this one in the list that it left last, if it did not run since. Another
-    /// thread may own that G: it is a hint. *Runs on: the M that runs this G.*
-    #[inline(always)]
-    pub(crate) fn take_next(&self) -> Option<GRef> {
-        let next = self.next.get()?;
-        self.next.set(None);
-        Some(next)
     }
 
     #[inline]

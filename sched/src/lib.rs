@@ -334,6 +334,7 @@ mod p {
     pub(crate) mod event;
     pub(crate) mod lease;
     pub(crate) mod ring;
+    mod steal_queue;
 }
 #[cfg(loom)]
 #[allow(dead_code)]

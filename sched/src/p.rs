@@ -19,6 +19,7 @@ pub(crate) mod recorder;
 pub(crate) mod ring;
 pub(crate) mod run_queue;
 pub(crate) mod sampler;
+mod steal_queue;
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};

@@ -40,10 +40,10 @@ impl GList {
         self.len += 1;
     }
 
-    /// Takes the first G. It still knows the G behind it: `G::take_next`.
+    /// Takes the first G.
     pub(crate) fn pop(&mut self) -> Option<GRef> {
         let g = self.head?;
-        self.head = g.next.get();
+        self.head = g.next.take();
         if self.head.is_none() {
             self.tail = None;
         }

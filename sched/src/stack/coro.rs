@@ -137,10 +137,11 @@ impl Coro {
         }
     }
 
-    /// Begins to load the coroutine of the G that was behind `g` in a list: it probably runs after `g`.
+    /// Begins to load the coroutine of `next`, which probably runs after `g`. Another thread may own that G: it
+    /// is a hint. *Runs on: the M that runs `g`.*
     #[inline(always)]
-    pub(crate) fn expect_next(g: GRef) {
-        if let Some(next) = g.take_next() {
+    pub(crate) fn expect_next(g: GRef, next: Option<GRef>) {
+        if let Some(next) = next {
             Coro::will_run(next.coro());
             // SAFETY: the M that runs `g` alone uses its coroutine, and `g` has one.
             if let Some(block) = unsafe { (*g.coro()).block } {
