@@ -304,6 +304,7 @@
 //! | `park` and `unpark`, there and back, us | 39.6 | 1.33 |
 //! | memory of each of 10,000 waiting threads, with the kernel's, KB | 38.8 | 13.4 |
 //! | the same with 100,000 | cannot be started | 13.4 |
+//! | 100,000 with stacks of 1 MiB; 512 KiB; 256 KiB; 128 KiB | cannot be started | 11.4; 10.4; 9.8; 9.6 |
 //! | the same with stacks of 64 KiB: 10,000; 100,000 | not measured | 9.4; 9.5 |
 //! | 10,000 threads that sleep for a second: until all are joined, s | 1.53 | 1.05 |
 //! | the same with 100,000 | cannot be started | 1.56 |
@@ -313,9 +314,12 @@
 //! | requests of a connection in 3 s, fewest and most | 1 and 3,603 | 250 and 312 |
 //! | context switches of all that | 551,000 | 920 |
 //!
-//! The rows of memory are of 28 November, three rounds each. Of the 13.4 KB, 8 are two pages of the stack,
-//! and 4.1 are the kernel's: a stack of 2 MiB has a page table of its own. With
-//! `RUST_MIN_STACK=65536` and `RUNTIME_STACK_SIZE=65536` in the environment, 32 stacks share one.
+//! The rows of memory are of 28 November, three rounds each; one round of the sizes between. Of the 13.4 KB,
+//! 8.2 are two pages of the stack, with the thread-locals on it, and 1.1 are records of std and of the
+//! runtime. The other 4.1 are a page table of the kernel's, which maps 2 MiB. A thread of std has a stack of
+//! 2 MiB, so it has a page table of its own; smaller stacks share one. A program that needs no more may have
+//! stacks of 256 KiB: `RUST_MIN_STACK=262144` is for std, and `RUNTIME_STACK_SIZE=262144` is the least of the
+//! runtime. An overflow is reported as with any size.
 //!
 //! # Tests
 //!

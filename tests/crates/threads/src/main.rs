@@ -32,6 +32,7 @@ fn main() {
         "waits" => waits::run(),
         "yields" => sleepers::yields(),
         "many" => sleepers::many(),
+        "page-tables" => sleepers::page_tables(),
         _ => panic!("no program {program:?}"),
     }
 }

@@ -95,3 +95,23 @@ pub fn many() {
     });
     println!("more pages: {}", if leaves_many { "many" } else { "few" });
 }
+
+/// Prints the memory of the page tables, in KiB, while 1,000 threads wait.
+pub fn page_tables() {
+    static ALL: Barrier = Barrier::new(1_001);
+    static BEGUN: AtomicUsize = AtomicUsize::new(0);
+    let wait = || {
+        BEGUN.fetch_add(1, SeqCst);
+        ALL.wait();
+    };
+    thread::scope(|scope| {
+        (0..1_000).for_each(|_| drop(scope.spawn(wait)));
+        while BEGUN.load(SeqCst) < 1_000 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let kib = status.lines().find_map(|line| line.strip_prefix("VmPTE:")?.split_whitespace().next());
+        println!("{}", kib.unwrap());
+        ALL.wait();
+    });
+}

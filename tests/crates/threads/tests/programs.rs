@@ -33,6 +33,19 @@ fn threads_leave_no_memory_behind() {
     prints("many", "more pages: few\n");
 }
 
+/// A page table maps 2 MiB: a stack of std's default size needs one of its own, and small stacks share one.
+#[test]
+fn small_stacks_share_page_tables() {
+    let kib = |bytes: &str| -> usize {
+        let variables = [("RUST_MIN_STACK", bytes), ("RUNTIME_STACK_SIZE", bytes)];
+        text(&threads::run_with(&variables, OF_STD, "page-tables").stdout).trim().parse().unwrap()
+    };
+    let [large, small] = ["2097152", "262144"].map(kib);
+    assert!(large >= 4_000, "{large} KiB");
+    // A seventh for the stacks, and the tables of the program itself.
+    assert!(small < large / 4, "{small} and {large} KiB");
+}
+
 /// On one P and without sysmon, only the yield lets the others run.
 #[test]
 fn threads_yield() {
