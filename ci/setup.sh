@@ -6,12 +6,12 @@
 # and wrk and nghttp2-client send them requests. libcurl, libpq, libssl and libsqlite3 are linked in tests, with pkg-config. Other packages are clients
 # and servers for examples/tests/clients.rs. memcached, pigz, ripgrep, stress-ng, xz-utils and zstd are programs with threads, for
 # runtime/preload. libpython3.11-testsuite has CPython's tests, for ci/suites.sh. libjemalloc, libmimalloc and libtcmalloc are for
-# ci/allocators.sh.
+# ci/allocators.sh. iproute2 makes the networks of ci/suites.sh.
 # The Python package `perfetto`, Perfetto's schema for tests/tests/inspect/trace_perfetto.rs,
 # goes into a virtual environment in target/perfetto.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-packages=(binutils-aarch64-linux-gnu chromium clang codespell curl gcc-multilib gdb graphviz libc6-dev-arm64-cross libgcc-12-dev-arm64-cross lldb libcurl4-openssl-dev libjemalloc2 libmimalloc2.0 libpq-dev libsqlite3-dev
+packages=(binutils-aarch64-linux-gnu chromium clang codespell curl gcc-multilib gdb graphviz iproute2 libc6-dev-arm64-cross libgcc-12-dev-arm64-cross lldb libcurl4-openssl-dev libjemalloc2 libmimalloc2.0 libpq-dev libsqlite3-dev
     libpython3.11-testsuite libssl-dev libtcmalloc-minimal4 mariadb-server netcat-openbsd memcached nghttp2-client nghttp2-server openssl pigz pkg-config postgresql python3 python3-lldb python3-venv qemu-user redis-server redis-tools ripgrep stress-ng valgrind wrk xz-utils zstd)
 missing=()
 for package in "${packages[@]}"; do

@@ -3,7 +3,8 @@
 # Then it runs tokio's own tests over this project's types: tests/crates/suites/by-path renames paths and methods, and has what is left out.
 # Fails if a test passes with OS threads and not with green threads, or if a program with green threads hangs or crashes.
 # std's tests are those of the nightly toolchain's component rust-src. tests/crates/suites/crates.txt lists the crates, whose packages have
-# their tests. CPython's tests are those of Debian's libpython3.11-testsuite. tests/crates/suites/left-out.txt lists what is left out, and why.
+# their tests; servers.sh beside it starts servers for some of these. CPython's tests are those of Debian's
+# libpython3.11-testsuite. tests/crates/suites/left-out.txt lists what is left out, and why.
 # Usage: ci/suites.sh [--times N] [--sample | --lock | SUITE ..]
 #   --times N  runs each program N times with green threads, every other time beside processes that compute
 #   --sample   std's tests of locks, threads, thread-locals and modules only, with the launcher of a debug build: part of .ci/run
@@ -27,7 +28,9 @@ stop_computing() {
     [ ${#computing[@]} -eq 0 ] || kill "${computing[@]}" 2>/dev/null || true
     computing=()
 }
-trap stop_computing EXIT
+
+. "$given/servers.sh"
+trap 'stop_computing; stop_server' EXIT
 
 fail() {
     echo "FAILED: $*"
@@ -48,7 +51,7 @@ run() {
     local mode=$1 log=$2 launcher=()
     shift 2
     [ "$mode" = os ] || launcher=(env RUNTIME_DUMP=QUIT "$target/$profile/monochrome" run)
-    (cd "$folder" && exec timeout -k 10 -s QUIT $LIMIT "${launcher[@]}" "$@" >"$log" 2>&1 </dev/null)
+    (cd "$folder" && exec "${network[@]}" timeout -k 10 -s QUIT $LIMIT "${launcher[@]}" "$@" >"$log" 2>&1 </dev/null)
 }
 
 # compare PROGRAM KIND COMMAND ..: runs a program in both modes. passed_KIND prints the tests that passed, by a log. only_KIND prints the
@@ -166,6 +169,10 @@ make_workspace() {
         rm -f "$work/crates/$name/Cargo.lock" "$work/crates/$name/.cargo-ok"
         echo "$name = { path = \"$name\" }" >>"$work/crates/Cargo.toml"
     done < <(crates)
+    # What packages leave out: redis the helper of its tests, and mysql a key, which it uses with another server only.
+    printf '%s\n' '[dev-dependencies.redis-test]' 'version = "1"' >>"$work/crates/redis/Cargo.toml"
+    mkdir -p "$work/crates/mysql/tests/fixtures"
+    touch -d @0 "$work/crates/mysql/tests/fixtures/server-public-key.pem"
     cp "$given/Cargo.lock" "$work/crates/" 2>/dev/null || true
 }
 
@@ -176,7 +183,10 @@ suite_of_crate() {
     [ ${#arguments[@]} -gt 0 ] || arguments=(--lib --tests)
     programs=$(build "$work/logs/build.$1" test --no-run --locked --manifest-path "$work/crates/Cargo.toml" -p "$1" "${arguments[@]}")
     folder=$work/crates/$1
+    can_serve "$1" || return 0
+    start_server "$1"
     for binary in $programs; do libtest "$1" "$binary"; done
+    stop_server
 }
 
 # The modules of CPython's tests that are about threads.
