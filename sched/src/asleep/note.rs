@@ -5,10 +5,12 @@
 
 #[cfg(all(feature = "interpose", portable))]
 mod at_station;
-#[cfg(not(all(target_os = "linux", not(portable))))]
+#[cfg(not(any(all(target_os = "linux", not(portable)), windows)))]
 mod condition;
 #[cfg(all(target_os = "linux", not(portable)))]
 mod futex;
+#[cfg(windows)]
+mod waitable;
 #[cfg(all(target_os = "linux", not(portable)))]
 mod word;
 
@@ -17,10 +19,16 @@ use std::time::Duration;
 
 #[cfg(all(feature = "interpose", portable))]
 use at_station::Sleeper;
-#[cfg(not(any(all(target_os = "linux", not(portable)), all(feature = "interpose", portable))))]
+#[cfg(not(any(
+    all(target_os = "linux", not(portable)),
+    all(feature = "interpose", portable),
+    windows
+)))]
 use condition::Sleeper;
 #[cfg(all(target_os = "linux", not(portable)))]
 use futex::Sleeper;
+#[cfg(windows)]
+use waitable::Sleeper;
 
 /// A note of one OS thread.
 #[derive(Debug)]
@@ -79,5 +87,66 @@ impl Note {
     /// When no descriptors are left.
     pub(crate) fn station(&self) -> std::io::Result<&netpoll::Station> {
         self.sleeper.station()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::thread;
+    use std::time::Instant;
+
+    /// A condition variable of Windows ends no sleep within a millisecond.
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri does not run the system calls of `netpoll::raw`")]
+    fn a_short_sleep_ends_within_a_millisecond() {
+        let note = Note::new();
+        let least = (0..200)
+            .map(|_| {
+                let start = Instant::now();
+                note.sleep_for(Duration::from_micros(100));
+                start.elapsed()
+            })
+            .min()
+            .unwrap();
+        assert!(least < Duration::from_micros(900), "the shortest of 200 sleeps of 100 us took {least:?}");
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri does not run the system calls of `netpoll::raw`")]
+    fn a_wake_up_before_the_sleep_is_kept_and_used_once() {
+        let note = Note::new();
+        note.wake();
+        note.wake();
+        assert!(note.sleep_for(Duration::from_secs(3600)));
+        assert!(!note.sleep_for(Duration::from_millis(1)));
+        note.wake();
+        note.sleep();
+        assert!(!note.sleep_for(Duration::from_millis(1)));
+    }
+
+    /// Sleeps with and without a limit, by turns. A lost wake-up hangs.
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri does not run the system calls of `netpoll::raw`")]
+    fn two_threads_wake_each_other_by_turns() {
+        const ROUNDS: u32 = 2_000;
+        let notes = [Note::new(), Note::new()];
+        let sleep = |note: &Note, round: u32| match round % 2 {
+            0 => note.sleep(),
+            _ => while !note.sleep_for(Duration::from_micros(u64::from(round % 200))) {},
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 0..ROUNDS {
+                    sleep(&notes[0], round);
+                    notes[1].wake();
+                }
+            });
+            for round in 0..ROUNDS {
+                notes[0].wake();
+                sleep(&notes[1], round + 1);
+            }
+        });
+        assert!(!notes.iter().any(|note| note.sleep_for(Duration::ZERO)));
     }
 }
