@@ -42,6 +42,8 @@ skipped=(
     connect_timeout_ends_at_an_address_that_does_not_answer a_server_that_ends_under_load_breaks_no_reply
     # A read into more than 1,024 buffers, which are too many for Linux, returns an error.
     a_read_into_many_buffers_leaves_bytes_for_the_next_read
+    # It has 10 s for some polls of 128 calls each. A datagram there and back takes std alone 0.8 ms, and 9 ms on a busy machine.
+    sockets_that_are_ready_do_not_keep_their_task_from_a_time_out
     # It passes in about 60 s, which is its limit; wine's server computes all the time.
     a_thousand_connections_wait_to_be_accepted
 )
