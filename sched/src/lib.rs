@@ -276,6 +276,7 @@ pub use {
     m::current::current_p,
     m::os_thread::{Around, set_around_park},
     m::service::ServiceThread,
+    m::thread_calls::{ThreadCall, ThreadCalls},
     notes::hogs::{HogNotes, Hogging, Noted},
     notes::places::Sums,
     notes::rescue::{Rescue, RescuesAt},

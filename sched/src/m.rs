@@ -35,6 +35,7 @@ pub(crate) mod service;
 #[cfg(all(feature = "interpose", target_os = "linux"))]
 pub(crate) mod std_parker;
 pub(crate) mod template;
+pub(crate) mod thread_calls;
 mod thread_parker;
 pub(crate) mod threads;
 

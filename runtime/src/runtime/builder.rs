@@ -8,7 +8,7 @@ use std::thread as os;
 use std::time::Duration;
 
 use sched::sync::Mutex;
-use sched::{Around, Config, MAX_PROCS, Monitor, Sched, SpawnStacks, starting};
+use sched::{Around, Config, MAX_PROCS, Monitor, Sched, SpawnStacks, ThreadCalls, starting};
 
 use super::{Runtime, environment, processors, trace};
 use crate::bounded;
@@ -57,6 +57,7 @@ pub struct Builder {
     find_deadlocks: Option<Duration>,
     trace_to: Option<PathBuf>,
     thread_name: Option<String>,
+    thread_calls: ThreadCalls,
     migration: Option<Migration>,
     thread_locals: Option<ThreadLocals>,
     late_libraries: Option<bool>,
@@ -369,6 +370,72 @@ impl Builder {
     /// ```
     pub fn thread_name(mut self, name: impl Into<String>) -> Self {
         self.thread_name = Some(name.into());
+        self
+    }
+
+    /// Lets each OS thread that runs green threads call `call` at its start, before it runs any. The default
+    /// is no call. A second setting takes the place of the first.
+    ///
+    /// `call` prepares what belongs to the OS thread: its set of processors, its priority, or thread-locals of
+    /// a C library. Calls of several OS threads may run at once. The first is made when the runtime is built.
+    /// Later ones come whenever a further OS thread is needed, and the green thread for which it was started
+    /// may wait until `call` returns. Other threads of the runtime, such as [`sysmon`](Builder::sysmon), call
+    /// nothing.
+    ///
+    /// `call` runs as on a plain OS thread. So [`spawn`](crate::spawn()) there uses the default runtime, and
+    /// what parks elsewhere blocks the OS thread. `call` must not wait for a green thread of this runtime,
+    /// which might need that OS thread to go on.
+    ///
+    /// # Panics
+    ///
+    /// A panic of `call` is printed and otherwise ignored: the OS thread runs green threads all the same.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    ///
+    /// let threads = Arc::new(AtomicUsize::new(0));
+    /// let counter = threads.clone();
+    /// let runtime = runtime::Builder::new().on_thread_start(move || _ = counter.fetch_add(1, Relaxed)).build()?;
+    /// runtime.block_on(|| assert!(threads.load(Relaxed) >= 1));
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn on_thread_start(mut self, call: impl Fn() + Send + Sync + 'static) -> Self {
+        self.thread_calls.start = Some(Arc::new(call));
+        self
+    }
+
+    /// Lets each OS thread that runs green threads call `call` at its end, after it has run its last one. The
+    /// default is no call. A second setting takes the place of the first.
+    ///
+    /// An OS thread ends when it was [not needed](Builder::max_threads) for a while, and when its runtime
+    /// ends. Dropping a [`Runtime`] returns after these calls, unless the drop is made on a green thread of
+    /// that runtime. The OS threads of the default runtime that are left at the end of the process call
+    /// nothing. Destructors of the OS thread's thread-locals run after `call`.
+    ///
+    /// `call` runs as that of [`on_thread_start`](Builder::on_thread_start) does.
+    ///
+    /// # Panics
+    ///
+    /// A panic of `call` is printed and otherwise ignored.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
+    ///
+    /// let threads = Arc::new(AtomicIsize::new(0));
+    /// let (started, ended) = (threads.clone(), threads.clone());
+    /// let runtime = runtime::Builder::new()
+    ///     .on_thread_start(move || _ = started.fetch_add(1, Relaxed))
+    ///     .on_thread_stop(move || _ = ended.fetch_sub(1, Relaxed))
+    ///     .build()?;
+    /// runtime.block_on(|| assert!(threads.load(Relaxed) >= 1));
+    /// drop(runtime);
+    /// assert_eq!(threads.load(Relaxed), 0);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn on_thread_stop(mut self, call: impl Fn() + Send + Sync + 'static) -> Self {
+        self.thread_calls.stop = Some(Arc::new(call));
         self
     }
 
@@ -807,6 +874,7 @@ impl Builder {
                 || false,
             )?,
             around_thread: around_thread(self.tokio)?,
+            thread_calls: self.thread_calls,
             simulation: self.simulation,
             attached: bounded::places(blocking_threads),
         })

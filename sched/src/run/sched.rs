@@ -26,6 +26,7 @@ use crate::m::crowd::Crowd;
 use crate::m::kept::{self, Kept};
 use crate::m::os_thread::Around;
 use crate::m::template::Template;
+use crate::m::thread_calls::ThreadCalls;
 use crate::m::threads::Threads;
 use crate::m::{M, MRef, OwnM};
 use crate::notes::await_stacks::TakeStack;
@@ -79,6 +80,8 @@ pub struct Config {
     /// Surrounds all that an M does, from the start of its OS thread to the end. It is called within the
     /// thread-locals of a closure that has its own, too, before its first line.
     pub around_thread: Option<Around>,
+    /// What each M calls at the start and at the end of its OS thread.
+    pub thread_calls: ThreadCalls,
     /// What makes the scheduler's choices, in a simulation.
     pub simulation: Option<Arc<dyn crate::choices::simulation::Simulation>>,
     /// A value that belongs to the maker of the scheduler. The scheduler only keeps it.

@@ -277,6 +277,7 @@ impl Drop for AbortOnUnwind {
 
 fn m_main(sched: &Arc<Sched>, m: OwnM<'_>) {
     let _guard = AbortOnUnwind;
+    sched.config.thread_calls.at_start();
     current::set(m.shared());
     #[cfg(all(feature = "interpose", target_os = "linux"))]
     if !sched.is_simulated() || crate::choices::simulation::are_threads_caught() {
@@ -302,6 +303,7 @@ fn m_main(sched: &Arc<Sched>, m: OwnM<'_>) {
     sched.events.on_m_end(m);
     drop(keeper);
     current::set(std::ptr::null());
+    sched.config.thread_calls.at_stop();
     drop(alternate_stack);
     debug_assert!(!m.homes.is_any() || sched.is_exiting(), "a thread ends to which a G must return");
     m.end();
@@ -322,6 +324,7 @@ pub(crate) mod tests {
     use crate::api::spawn::{self, Spec, Where};
     use crate::api::{park, sleep};
     use crate::m::current::on_m;
+    use crate::m::thread_calls::ThreadCalls;
     use crate::run::sched::Config;
 
     pub(crate) fn config(procs: usize) -> Config {
@@ -340,6 +343,7 @@ pub(crate) mod tests {
             own_locals: false,
             late_libraries: false,
             around_thread: None,
+            thread_calls: ThreadCalls::default(),
             simulation: None,
             attached: Arc::new(()),
         }

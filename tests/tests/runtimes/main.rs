@@ -11,3 +11,4 @@ mod several;
 mod sim_line;
 mod soak;
 mod strict;
+mod thread_calls;
