@@ -9,7 +9,7 @@ use crate::arrows::Arrows;
 use crate::crates::{Crate, is_for_tests};
 
 /// Methods that types of other crates have, too: a call says nothing of the type.
-const OF_OTHERS: [&str; 5] = ["build", "first", "push_back", "thread_name", "write_all"];
+const OF_OTHERS: [&str; 6] = ["build", "first", "on_thread_start", "push_back", "thread_name", "write_all"];
 
 /// Returns the files that call a method which only one other file defines.
 pub(crate) fn calls(of: &Crate) -> Arrows {

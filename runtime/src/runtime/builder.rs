@@ -396,7 +396,8 @@ impl Builder {
     ///
     /// let threads = Arc::new(AtomicUsize::new(0));
     /// let counter = threads.clone();
-    /// let runtime = runtime::Builder::new().on_thread_start(move || _ = counter.fetch_add(1, Relaxed)).build()?;
+    /// let builder = runtime::Builder::new();
+    /// let runtime = builder.on_thread_start(move || _ = counter.fetch_add(1, Relaxed)).build()?;
     /// runtime.block_on(|| assert!(threads.load(Relaxed) >= 1));
     /// # std::io::Result::Ok(())
     /// ```

@@ -23,6 +23,8 @@ use crossbeam_utils::CachePadded;
 use crate::g::{G, GRef};
 use crate::p::steal_queue::StealQueue;
 
+/// From this number on the Gs of a queue are seldom in the cache when they come to run.
+const MANY: usize = 64;
 /// One pick in this many takes a new or yielded G before a woken G.
 const FRESH_FIRST: u32 = 16;
 /// The most picks from the slot before the queues have their turn. A G in the slot runs in the slice of the G
@@ -131,11 +133,21 @@ impl RunQueue {
         queued.or_else(|| self.take_next())
     }
 
-    /// Returns the G that the holder probably pops next, and begins to load the G behind that one. Another
-    /// thread may steal these Gs at any time.
-    #[inline]
+    /// If many Gs wait here: returns the one that the holder probably pops next, and begins to load the G
+    /// behind that one. Another thread may steal these Gs at any time.
+    #[inline(always)]
     pub(crate) fn peek(&self) -> Option<GRef> {
-        let queue = if self.woken.is_empty() { &self.fresh } else { &self.woken };
+        if self.woken.len() >= MANY {
+            Self::look_ahead(&self.woken)
+        } else if self.fresh.len() >= MANY {
+            Self::look_ahead(&self.fresh)
+        } else {
+            None
+        }
+    }
+
+    #[inline(never)]
+    fn look_ahead(queue: &StealQueue<G>) -> Option<GRef> {
         let next = queue.peek(0)?;
         if let Some(after) = queue.peek(1) {
             after.will_be_used();

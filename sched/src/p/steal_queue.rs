@@ -225,7 +225,8 @@ impl<T> StealQueue<T> {
         unsafe { &*self.ring.load(Ordering::Relaxed) }
     }
 
-    /// Replaces the ring by one with `slots` slots, which must be enough for all items. *Runs on: the holder.*
+    /// Replaces the ring by one with `slots` slots, which must be enough for all items. *Runs on: the
+    /// holder.*
     #[cold]
     #[inline(never)]
     fn replace(&self, slots: usize) -> &Ring<T> {

@@ -137,8 +137,8 @@ impl Coro {
         }
     }
 
-    /// Begins to load the coroutine of `next`, which probably runs after `g`. Another thread may own that G: it
-    /// is a hint. *Runs on: the M that runs `g`.*
+    /// Begins to load the coroutine of `next`, which probably runs after `g`. Another thread may own that G:
+    /// it is a hint. *Runs on: the M that runs `g`.*
     #[inline(always)]
     pub(crate) fn expect_next(g: GRef, next: Option<GRef>) {
         if let Some(next) = next {

@@ -1,4 +1,5 @@
-//! The sleep of a note on Windows: an event of the system, and for a limit a waitable timer of high resolution.
+//! The sleep of a note on Windows: an event of the system, and for a limit a waitable timer of high
+//! resolution.
 //! One wait is for both.
 //!
 //! Rejected: a condition variable. Its time-outs are whole milliseconds, and end with a tick of the system's
