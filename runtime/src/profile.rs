@@ -40,8 +40,8 @@
 //!
 //! # Profiles of waiting
 //!
-//! [`waits`] looks at all green threads again and again, and sums up for what they wait, on which stacks, and
-//! how long. Go's block and mutex profiles are parts of it: [`Waits::only`]. `Waits::to_pprof` has their
+//! [`waits()`] looks at all green threads again and again, and sums up for what they wait, on which stacks,
+//! and how long. Go's block and mutex profiles are parts of it: [`Waits::only`]. `Waits::to_pprof` has their
 //! values, `contentions/count` and `delay/nanoseconds`. These differ from Go's:
 //!
 //! - The time is sampled, so it is right on average also for waits that are shorter than the time between two
