@@ -292,11 +292,14 @@ impl<T> Drop for StealQueue<T> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use std::sync::LazyLock;
     use std::sync::atomic::AtomicBool;
     use std::thread;
 
     use super::*;
     use crate::sync::{apart, lines};
+
+    const MOST: usize = if cfg!(miri) { 600 } else { 200_000 };
 
     /// As in the runtime: one thread is the holder, and any thread steals.
     struct Shared(StealQueue<usize>);
@@ -323,7 +326,8 @@ mod tests {
 
     /// Returns items that live for ever, as Gs do.
     fn items(count: usize) -> &'static [usize] {
-        Vec::leak((0..count).collect())
+        static ITEMS: LazyLock<Vec<usize>> = LazyLock::new(|| (0..MOST).collect());
+        &ITEMS[..count]
     }
 
     #[test]
@@ -374,8 +378,7 @@ mod tests {
 
     #[test]
     fn beside_thieves_each_item_is_taken_once() {
-        let count = if cfg!(miri) { 600 } else { 200_000 };
-        let (queue, items) = (Shared(StealQueue::new()), items(count));
+        let (queue, items) = (Shared(StealQueue::new()), items(MOST));
         let over = AtomicBool::new(false);
         let taken = thread::scope(|scope| {
             let thieves = [(); 2].map(|()| {
