@@ -2,6 +2,7 @@
 //! values of a thread. What the crate `sysmon` may do is in `monitor.rs`.
 
 pub(crate) mod after_func;
+pub(crate) mod backoff;
 pub mod block_on;
 pub mod budget;
 pub mod contexts;
@@ -18,6 +19,10 @@ pub(crate) mod os_locals;
 pub mod park;
 pub(crate) mod point;
 pub mod revocable;
+pub mod shares;
 pub(crate) mod simulation;
 pub mod sleep;
 pub mod spawn;
+#[cfg(all(feature = "interpose", target_os = "linux"))]
+pub mod std_wait;
+pub(crate) mod wakes;

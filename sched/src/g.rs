@@ -188,8 +188,7 @@ pub(crate) struct ColdFields {
     pub(crate) contexts: Contexts,
     /// The number of guards that pin the G to its OS thread.
     pub(crate) pins: Cell<u32>,
-    /// The shares of reader-writer locks that the thread has, by the address of the lock:
-    /// `wait/locks/holder.rs`.
+    /// The shares of reader-writer locks that the thread has, by the address of the lock: `api/shares.rs`.
     pub(crate) shares: RefCell<Shares>,
     /// The return addresses on the stack on which the waker of its future was cloned last; none if they are
     /// not kept (`notes/await_stacks.rs`).

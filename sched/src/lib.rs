@@ -217,6 +217,8 @@ mod end;
 mod g;
 #[cfg(not(loom))]
 mod m;
+#[cfg(loom)]
+pub mod modelled;
 #[cfg(not(loom))]
 mod notes;
 #[cfg(not(loom))]
@@ -260,11 +262,13 @@ pub use watch::interrupted;
 #[cfg(not(loom))]
 pub use {
     api::after_func::AfterFunc,
+    api::backoff::Backoff,
     api::join::{GHandle, Join},
     api::mask::{contain, drop_contained, set_uncancellable, uncancellable},
     api::monitor::{Look, Monitor},
     api::os_locals::with_os_thread_locals,
-    api::{block_on, budget, contexts, labels, locals, park, revocable, sleep, spawn},
+    api::wakes::{Wake, Wakes},
+    api::{block_on, budget, contexts, labels, locals, park, revocable, shares, sleep, spawn},
     asleep::sysmon::{ASK_AGAIN_NS, OVERDUE_NS},
     end::deadlock::{TEXT as DEADLOCK, set_in_test_harness},
     end::report::set_report,
@@ -301,7 +305,7 @@ pub use {
     watch::{recorder, user_events},
 };
 #[cfg(all(feature = "interpose", target_os = "linux", not(loom)))]
-pub use {api::foreign, wait::futex::std_word};
+pub use {api::foreign, api::std_wait, wait::futex::std_word};
 #[cfg(all(unix, not(loom)))]
 pub use {stack::last_dump, sys::default_effect};
 
@@ -405,10 +409,10 @@ pub mod simulation {
 pub use {
     g::wait::{Cancel, Outcome},
     g::why::{Awaited, On, Why},
-    wait::queue::modelled::Ticket,
+    modelled::{Ticket, Wake, Wakes},
 };
 /// Items of `park` for the models of other crates.
 #[cfg(loom)]
 pub mod park {
-    pub use crate::wait::queue::modelled::{Waiting, unwind_if_cancelled};
+    pub use crate::modelled::{Waiting, unwind_if_cancelled};
 }

@@ -4,8 +4,8 @@
 //! which breaks one step in a model. That model must then fail.
 
 pub(crate) mod hold;
-#[cfg(all(test, loom))]
-pub(crate) mod models;
+#[cfg(loom)]
+pub mod models;
 
 #[cfg(not(loom))]
 pub use std::sync::atomic;
@@ -187,6 +187,7 @@ pub(crate) fn wait_on<'l, T>(
 
 /// True in a model that runs with `BROKEN=name` in the environment. The transition of that name is then wrong
 /// on purpose, and its model must fail. In every other build the compiler removes the wrong branch.
+#[macro_export]
 macro_rules! broken {
     ($name:literal) => {{
         #[cfg(loom)]
@@ -198,7 +199,7 @@ macro_rules! broken {
         false
     }};
 }
-pub(crate) use broken;
+pub use broken;
 
 /// The full fence of a handshake in which each side stores and then loads. The caller's comment names the
 /// partner.

@@ -26,7 +26,7 @@ pub(super) mod helpers {
 
     use loom::sync::Arc;
     use loom::thread::{self, JoinHandle};
-    use sched::queue::modelled::Sleeper;
+    use sched::modelled::Sleeper;
 
     /// Explores the interleavings with at most `preemptions` involuntary switches.
     pub(in super::super) fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {

@@ -119,8 +119,9 @@ pub fn sleep_until(until: u64) -> End {
     end_of(g, keep_errno(|| park_here(waiting, until)))
 }
 
-/// Parks until `until`, and returns with the same thread-locals.
-pub(crate) fn park_here(waiting: Waiting, until: u64) -> Outcome {
+/// Parks until `until` on the runtime's clock, and returns with the same thread-locals. *Runs on: a green
+/// thread, in user code.*
+pub fn park_here(waiting: Waiting, until: u64) -> Outcome {
     keep_bound(|| if until == clock::NEVER { waiting.park() } else { waiting.park_until_ns(until) })
 }
 
@@ -144,7 +145,7 @@ fn keep_bound<T>(wait: impl FnOnce() -> T) -> T {
 /// Runs a part of the runtime for foreign code, and leaves `errno` alone: the caller's call may succeed, and
 /// then its `errno` is what it was. The runtime's own calls write it, such as a lock's that waits, and so do
 /// other green threads on this OS thread. May move to another OS thread as `call` does.
-pub(crate) fn keep_errno<T>(call: impl FnOnce() -> T) -> T {
+pub fn keep_errno<T>(call: impl FnOnce() -> T) -> T {
     let errno = sys::errno();
     let result = call();
     sys::set_errno(errno);

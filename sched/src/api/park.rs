@@ -237,7 +237,7 @@ pub fn unwind_if_cancelled() {
 
 /// Returns `true` if spinning for a moment may be cheaper than parking. Other threads run then, so the
 /// condition may come true by itself, and no other G waits for the caller's P.
-pub(crate) fn spinning_pays() -> bool {
+pub fn spinning_pays() -> bool {
     on_m(|m| {
         let (procs, idle) = (m.sched().procs(), m.sched().idle.idle_ps());
         procs > 1 && idle + 1 < procs && m.lent_p().is_some_and(|p| p.queue.is_empty())

@@ -1,5 +1,5 @@
-//! The shares of reader-writer locks that a thread has, for dumps: `wait/locks/holder.rs` records them, while
-//! locks are tracked.
+//! The shares of reader-writer locks that a thread has, for dumps: locks record them while they are tracked
+//! (`api/shares.rs`).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -8,14 +8,14 @@ static PERIOD: AtomicU32 = AtomicU32::new(0);
 
 /// Returns the number of the present period of tracking; 0 if there is none.
 #[inline(always)]
-pub(crate) fn period() -> u32 {
+pub fn period() -> u32 {
     // Relaxed: a hint. A reader that needs a true record holds the recorded thread in its parked wait, and so
     // sees all that this thread has done.
     PERIOD.load(Ordering::Relaxed)
 }
 
-/// Begins a period, or ends it with 0.
-pub(crate) fn set_period(period: u32) {
+/// Begins the period of this number, or ends it with 0. A number is used once.
+pub fn set_period(period: u32) {
     // Relaxed: a lock that is taken at this moment may have no record.
     PERIOD.store(period, Ordering::Relaxed);
 }

@@ -321,13 +321,13 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
+    #[cfg(target_os = "linux")]
+    use crate::api::backoff::Backoff;
     use crate::p::lease::State as Look;
     #[cfg(target_os = "linux")]
     use crate::run::sched::Sched;
     #[cfg(target_os = "linux")]
     use crate::supply::threads::tests::{scheduler, spawn_in};
-    #[cfg(target_os = "linux")]
-    use crate::wait::queue::Lock;
 
     /// The hog enters the runtime after it was asked to pause, and before the signal comes. A later signal,
     /// of a dump say, must not pause it.
@@ -437,8 +437,12 @@ mod tests {
     #[cfg_attr(miri, ignore = "Miri has no signals")]
     #[cfg_attr(portable, ignore = "the system has no signal for hogs")]
     fn a_locker_lets_the_paused_holder_go() {
-        static SPIN: Lock<()> = Lock::new(());
-        let stepping = Stepping::new(|f| (SPIN.lock(), f()).1);
+        static TAKEN: AtomicBool = AtomicBool::new(false);
+        let stepping = Stepping::new(|f| {
+            TAKEN.store(true, Ordering::Relaxed);
+            f();
+            TAKEN.store(false, Ordering::Relaxed);
+        });
         let crowd = &stepping.sched.crowd;
         crowd.state.lock().by_turns = true;
         crowd.by_turns.store(true, Ordering::Relaxed);
@@ -447,7 +451,10 @@ mod tests {
         assert_eq!(stepping.answer(), Paused::Is, "the spin lock is not counted");
         stepping.at.store(2, Ordering::Relaxed);
         let start = Instant::now();
-        drop(SPIN.lock());
+        let mut backoff = Backoff::new();
+        while TAKEN.load(Ordering::Relaxed) {
+            backoff.wait();
+        }
         let waited = start.elapsed();
         assert!(waited < STUCK / 2, "{waited:?}");
         stepping.wait_for(3);

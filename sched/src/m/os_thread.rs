@@ -258,13 +258,16 @@ pub(crate) fn wake(g: GRef) {
 
 #[cfg(all(test, unix, not(loom)))]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+    use std::sync::mpsc;
     use std::thread;
     use std::time::Duration;
 
+    use crate::api::park::Waiting;
     use crate::api::sleep::sleep;
+    use crate::g::wait::{Cancel, Outcome};
+    use crate::run::wake::wake;
     use crate::stack::testing::succeeds_alone;
-    use crate::wait::locks::{Mutex, Patience};
 
     /// Foreign code around a park may panic before or after it, leave it out, or wait itself. The waiter
     /// sleeps until it is woken.
@@ -290,24 +293,27 @@ mod tests {
                 _ => park(),
             });
             for round in 0..5 {
-                let mutex = Mutex::new();
-                assert!(mutex.try_lock());
+                let woken = AtomicBool::new(false);
                 thread::scope(|s| {
                     ROUND.store(round, SeqCst);
-                    let waiter = s.spawn(|| {
-                        assert!(mutex.lock_slow(Patience::ENDLESS).is_ok());
-                        // A second wait of the same thread.
-                        sleep(MILLI);
+                    let (tickets, ticket) = mpsc::channel();
+                    let waiter = s.spawn({
+                        let woken = &woken;
+                        move || {
+                            let waiting = Waiting::begin(Cancel::Waits);
+                            tickets.send(waiting.ticket()).unwrap();
+                            assert_eq!(waiting.park(), Outcome::Woken);
+                            assert!(woken.load(SeqCst), "round {round}: the wait ends by its waker alone");
+                            // A second wait of the same thread.
+                            sleep(MILLI);
+                        }
                     });
-                    while !mutex.is_waited_for() {
-                        thread::yield_now();
-                    }
+                    let ticket = ticket.recv().unwrap();
                     thread::sleep(5 * MILLI);
-                    // SAFETY: this thread has locked it.
-                    unsafe { mutex.unlock() };
+                    woken.store(true, SeqCst);
+                    assert!(wake(ticket), "round {round}: the wait is open");
                     waiter.join().unwrap();
                 });
-                assert!(mutex.is_locked() && !mutex.is_waited_for());
             }
         });
     }

@@ -1,6 +1,6 @@
 //! The word on which std's `thread::park` waits on the thread of an M. std does not reveal its address, but
 //! the hook of `futex` sees it: the M parks for no time at its start. (Feature `interpose`;
-//! `wait/futex/std_word.rs` says what the address is for.)
+//! `api/std_wait.rs` says what the address is for.)
 //!
 //! The word has room for one sleeper: std spins if a second one parks. And std's code changes it without a
 //! call that can be hooked. But several Gs may be parked on it. A G claims its M when it parks so, and others

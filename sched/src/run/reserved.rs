@@ -2,7 +2,7 @@
 //! claims it.
 //!
 //! *A claim.* A G that waits in std's `thread::park` claims its M until the G ends
-//! (`wait/futex/std_word.rs`). The G is bound to the M, and no free G runs there any more. Gs that were bound
+//! (`api/std_wait.rs`). The G is bound to the M, and no free G runs there any more. Gs that were bound
 //! to the M before still return to it.
 //!
 //! *A pinned G.* Usually a pinned G parks in place and its M sleeps. The M must not sleep while another G is

@@ -5,7 +5,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// Explores the interleavings that have at most `preemptions` involuntary switches, for models with too many
 /// interleavings.
-pub(crate) fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+pub fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.max_branches = 100_000;
@@ -19,11 +19,11 @@ pub(crate) fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'stat
 /// orders of two increments. The other thread's load then meets the write, and loom explores all orders
 /// between the two.
 #[derive(Debug, Default)]
-pub(crate) struct Turns(AtomicUsize);
+pub struct Turns(AtomicUsize);
 
 impl Turns {
     /// Starts a step. *Runs on: any thread of the model.*
-    pub(crate) fn take(&self) {
+    pub fn take(&self) {
         // Relaxed: the increment must order nothing.
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -32,20 +32,21 @@ impl Turns {
 /// Proves that a model reaches the case it is about; a model that never does shows nothing. A test keeps it
 /// in a static.
 #[derive(Debug)]
-pub(crate) struct Reached(std::sync::atomic::AtomicBool);
+pub struct Reached(std::sync::atomic::AtomicBool);
 
 impl Reached {
-    pub(crate) const fn new() -> Self {
+    /// Makes the proof of a case that no run has reached yet.
+    pub const fn new() -> Self {
         Reached(std::sync::atomic::AtomicBool::new(false))
     }
 
     /// Records that this run of the model reached the case, if `happened`.
-    pub(crate) fn note(&self, happened: bool) {
+    pub fn note(&self, happened: bool) {
         self.0.fetch_or(happened, Ordering::Relaxed);
     }
 
     /// Panics if no run of the model reached the case. The test calls it after all runs.
-    pub(crate) fn assert(&self) {
+    pub fn assert(&self) {
         assert!(self.0.load(Ordering::Relaxed), "no run of the model reached its case");
     }
 }

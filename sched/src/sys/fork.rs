@@ -96,7 +96,7 @@ pub(crate) fn begin_child() {
 
 /// Aborts the process if it is a forked child that would wait for a thread that does not exist there, and may
 /// not unwind.
-pub(crate) fn check_or_abort() {
+pub fn check_or_abort() {
     if is_forked() {
         abort(
             "runtime: a lock is to be taken again in a process that was forked, and the thread that holds it does not exist there\n",

@@ -33,7 +33,7 @@ use crate::wait::queue::{self, Lock, Node, Queue};
 #[cfg(not(loom))]
 use crate::api::park::Waiting;
 #[cfg(loom)]
-use crate::wait::queue::modelled::Waiting;
+use crate::modelled::Waiting;
 #[cfg(not(loom))]
 use crate::wait::queue::{WaitFuture, Wakes};
 #[cfg(loom)]

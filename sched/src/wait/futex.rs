@@ -41,7 +41,7 @@ use crate::wait::queue::{Lock, Queue, Spot, WaitOptions, Wakes};
 #[cfg(not(loom))]
 use crate::api::park::Waiting;
 #[cfg(loom)]
-use crate::wait::queue::modelled::Waiting;
+use crate::modelled::Waiting;
 
 /// The number of buckets; a power of two.
 #[cfg(not(loom))]
@@ -218,8 +218,8 @@ fn address(word: &AtomicU32) -> usize {
 mod models {
     use super::*;
     use crate::g::wait::Cancel;
+    use crate::modelled::Sleeper;
     use crate::sync::models::{Reached, Turns, explore};
-    use crate::wait::queue::modelled::Sleeper;
     use loom::sync::Arc;
     use loom::thread;
 

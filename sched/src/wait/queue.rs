@@ -42,31 +42,28 @@
 mod future;
 mod lock;
 mod wait;
-#[cfg(not(loom))]
-mod wakes;
 
 use std::cell::Cell;
 use std::marker::{PhantomData, PhantomPinned};
 use std::ptr::NonNull;
 use std::task::Waker;
 
-use crate::g::wait::Decision;
 use crate::sync::{broken, cell::UnsafeCell};
 
+#[cfg(not(loom))]
+pub use crate::api::wakes::{Wake, Wakes};
+#[cfg(loom)]
+pub use crate::modelled::{Wake, Wakes};
 pub use future::{PassOn, WaitFuture};
 pub use lock::{Guard, Lock};
-#[cfg(loom)]
-pub use modelled::{Wake, Wakes};
 #[cfg(not(loom))]
 pub(crate) use wait::is_endless;
 pub use wait::{Ended, Spot, WaitOptions, park, wait};
-#[cfg(not(loom))]
-pub use wakes::{Wake, Wakes};
 
 #[cfg(not(loom))]
 use crate::g::Ticket;
 #[cfg(loom)]
-use modelled::Ticket;
+use crate::modelled::Ticket;
 
 /// A waiter's place in a queue. The file's head says how long it lives.
 pub struct Node<T> {
@@ -410,16 +407,14 @@ impl<'q, T> Waiter<'q, T> {
         match &this.who {
             &Who::Thread { ticket, case } => {
                 // After a won decision the owner may free the node.
-                let decision = ticket.decide(case);
+                let wake = ticket.decide(case);
                 if broken!("queue_unlinked_after_the_decision") {
                     queue.unlink(this);
                 }
-                match decision {
-                    Decision::Lost if !broken!("queue_lost_taken_for_won") => {
-                        Err(Over { node, _queue: PhantomData })
-                    }
-                    Decision::Lost | Decision::Early => Ok(Wake::none()),
-                    Decision::Parked => Ok(Wake::parked(ticket)),
+                match wake {
+                    Some(wake) => Ok(wake),
+                    None if broken!("queue_lost_taken_for_won") => Ok(Wake::none()),
+                    None => Err(Over { node, _queue: PhantomData }),
                 }
             }
             Who::Future { granted, waker } => {
@@ -459,40 +454,6 @@ impl<T> std::fmt::Debug for Over<'_, T> {
     }
 }
 
-#[cfg(not(loom))]
-impl Ticket {
-    /// Decides the wait as woken by `case`, if it is open.
-    #[inline]
-    fn decide(self, case: u32) -> Decision {
-        self.g.wait.decide_case(self.number, crate::g::wait::Outcome::Woken, case)
-    }
-
-    /// Returns `true` if the wait of this ticket is not decided. *Runs on: any thread.*
-    pub(crate) fn is_open(self) -> bool {
-        self.g.wait.is_open(self.number)
-    }
-
-    /// Decides the own wait before parking: what `case` waits for is there already. Returns `false` if
-    /// another thread has decided the wait. *Runs on: the waiter.*
-    pub fn decide_own(self, case: u32) -> bool {
-        self.decide(case) != Decision::Lost
-    }
-
-    /// Decides the own wait as timed out, before parking. Returns `false` if another thread has decided the
-    /// wait. *Runs on: the waiter.*
-    pub fn give_up(self) -> bool {
-        self.g.wait.decide(self.number, crate::g::wait::Outcome::TimedOut) != Decision::Lost
-    }
-
-    /// Returns the case that ended the wait. *Runs on: the waiter, after its wait ended as woken and before
-    /// its next wait.*
-    pub fn case(self) -> u32 {
-        self.g.wait.case()
-    }
-}
-
-#[cfg(loom)]
-pub mod modelled;
 #[cfg(all(test, loom))]
 mod models;
 #[cfg(all(test, not(loom)))]

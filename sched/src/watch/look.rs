@@ -74,8 +74,8 @@ pub struct Parked {
     /// True if time alone may end the wait: it has a deadline, or lies in a stretch of code that ends with a
     /// context.
     pub may_end: bool,
-    /// The shares of reader-writer locks that it has, if they were recorded: the address of the lock, plus
-    /// [`UPGRADABLE_SHARE`](crate::locks::UPGRADABLE_SHARE) if the green thread may upgrade.
+    /// The shares of reader-writer locks that it has, if they were recorded: the address of the lock, as
+    /// the lock has given it to [`shares::add`](crate::shares::add).
     pub shares: Vec<usize>,
     /// The type of the future that the green thread runs; `None` for a closure.
     pub future: Option<&'static str>,

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use loom::sync::Arc;
 use loom::thread;
-use sched::queue::modelled::Sleeper;
+use sched::modelled::Sleeper;
 
 use super::super::case::SelectHandle;
 use super::super::model::helpers::{ModelThread, allow_waiting, explore, far, spawn_waiter};

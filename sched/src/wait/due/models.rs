@@ -7,8 +7,8 @@ use loom::thread::{self, JoinHandle};
 
 use super::{Due, Next};
 use crate::g::wait::Outcome;
+use crate::modelled::Sleeper;
 use crate::sync::models::explore;
-use crate::wait::queue::modelled::Sleeper;
 
 const MS: Duration = Duration::from_millis(1);
 

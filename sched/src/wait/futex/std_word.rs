@@ -1,45 +1,14 @@
-//! Waits of std's locks for a word of memory, on green threads: they park in the table of `wait/futex.rs`.
-//!
-//! Three kinds of waits look the same, and must be distinguished:
-//!
-//! | the wait of | is |
-//! | --- | --- |
-//! | a green thread for a lock of std's | parked |
-//! | the runtime: an M that sleeps, a G that has armed its own wait | left to the kernel |
-//! | `std::thread::park`, also inside of std's `mpsc` | parked, and its M is claimed |
-//!
-//! **`std::thread::park` on a green thread.** Its token belongs to the OS thread. So do the names by which
-//! channels know their waiters: a sender of std's `mpsc` passes over a receiver with the sender's own thread
-//! id. So a G that parks so *claims* its M until it ends (`run/reserved.rs`): no other G comes to that OS
-//! thread. `m/std_parker.rs` has the word, and says what happens beside the Gs that were bound to the M
-//! before.
-//!
-//! Rejected:
-//!
-//! - *A claim for the time of the wait.* The next wait could begin where Gs are bound, and they would have
-//!   the waiter's thread id.
-//! - *Other Gs are moved off a claimed M.* A caught call promises its caller the same OS thread.
-//! - *The waiter moves to an M without bound Gs.* The channel has written down the waiter's thread id and its
-//!   token before the first caught call. Nothing before that call is: std's `recv` makes no other one.
-//! - *Gs in caught calls share no M with free Gs*, so that no free G claims beside them. Any free G may make
-//!   its first caught call, in frames of C already. So each would need an M of its own.
+//! Waits of std's locks for a word of memory, on green threads: they park in the table of `futex.rs`.
+//! `sched::std_wait` says which waits do.
 
-#![allow(unsafe_code)]
-
-use std::ptr;
 use std::sync::atomic::AtomicU32;
 
-use timers::clock;
-
-use crate::api::foreign::{is_thread_of_its_own, is_user_code, keep_errno, park_here};
+use crate::api::foreign::{is_thread_of_its_own, keep_errno, park_here};
 use crate::api::park::Waiting;
 use crate::api::simulation::OutsideWait;
-use crate::g::own::OwnG;
+use crate::api::std_wait::StdWaiter;
 use crate::g::wait::{Cancel, Outcome};
 use crate::g::why::Why;
-use crate::m::OwnM;
-use crate::m::current::{current_g, on_m};
-use crate::m::std_parker::{LIMIT, word::PARKED};
 use crate::sys::fork;
 use crate::wait::futex::{Changed, Company, TABLE};
 
@@ -59,20 +28,18 @@ pub enum WordWait {
 /// Parks until a waker of `word` comes, or until `until` on the runtime's clock, if the word is `expected`.
 /// Neither cancellation nor a `timeout` ends the wait: std would wait again at once. *Runs on: any thread.*
 pub fn wait(word: &AtomicU32, expected: u32, until: u64) -> WordWait {
-    if !is_user_code() {
-        // The kernel would wait until a time of the simulated clock, on an M of a simulation.
-        let learns = on_m(|m| m.own().std_parker.sees(word)) == Some(true);
-        return if learns { WordWait::TimedOut } else { WordWait::System };
+    let wait = |company, until| wait_in_table(word, expected, company, until, Cancel::Waits);
+    match StdWaiter::of_caller(word) {
+        StdWaiter::Kernel => WordWait::System,
+        StdWaiter::Learner => WordWait::TimedOut,
+        StdWaiter::Lock => wait(Company::Alone, until),
+        StdWaiter::Park(park) => {
+            let wake_all = |address| _ = TABLE.wake(address, 1, |_| 0);
+            let until_timed_out = |until| wait(Company::All, until) == WordWait::TimedOut;
+            let timed_out = park.wait(word, expected, until, wake_all, until_timed_out);
+            if timed_out { WordWait::TimedOut } else { WordWait::Woken }
+        }
     }
-    let Some(g) = current_g() else { return WordWait::System };
-    if !g.wait.is_decided() {
-        // The runtime is about to park this G, and waits for a lock of its own first.
-        return WordWait::System;
-    }
-    if on_m(|m| m.own().std_parker.is(word)) == Some(true) {
-        return park_as_std(g, word, expected, until);
-    }
-    wait_in_table(word, expected, Company::Alone, until, Cancel::Waits)
 }
 
 /// As [`wait`], for a closure with thread-locals of its own. A cancellation ends the wait as a waker does.
@@ -110,24 +77,4 @@ pub fn wake(address: usize, most: usize, system: impl FnOnce(usize) -> isize) ->
 #[doc(hidden)]
 pub fn with_table_locked<R>(f: impl FnOnce() -> R) -> R {
     TABLE.locked(f)
-}
-
-/// Waits as `std::thread::park` does. The file's head explains how.
-#[cold]
-fn park_as_std(g: OwnG, word: &AtomicU32, expected: u32, until: u64) -> WordWait {
-    // SAFETY: the M of this OS thread exists while a G runs on it. This G returns to the M after its wait,
-    // because the G claims the M or is pinned.
-    let m = unsafe { OwnM::new(&*on_m(|m| ptr::from_ref(m.shared())).expect("a green thread runs on an M")) };
-    if !g.is_pinned() || g.binding.is_home() {
-        // SAFETY: `g` runs here, on `m`.
-        unsafe { g.claim(m) };
-    }
-    let alone = m.homes.count() == usize::from(g.binding.is_home());
-    let limit = if alone { clock::NEVER } else { clock::after(LIMIT) };
-    debug_assert_eq!(expected, PARKED, "std's `thread::park` waits for another value");
-    m.own().std_parker.begins(|address| _ = TABLE.wake(address, 1, |_| 0));
-    let waited = wait_in_table(word, PARKED, Company::All, until.min(limit), Cancel::Waits);
-    let timed_out = waited == WordWait::TimedOut && until <= limit;
-    m.own().std_parker.ends(word, timed_out);
-    if timed_out { WordWait::TimedOut } else { WordWait::Woken }
 }

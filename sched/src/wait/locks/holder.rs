@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::sync::Mutex;
 
-use crate::api::park::{me, my_id};
-use crate::g::shares::{period, set_period};
+use crate::api::park::my_id;
+use crate::api::shares::{self, period, set_period};
 
 /// A thread was seen to unlock what another thread had locked. Relaxed, as all records here: a lock that was
 /// taken at the moment of `track` has none, which is allowed.
@@ -80,35 +80,22 @@ pub const UPGRADABLE_SHARE: usize = 1;
 #[inline(always)]
 pub(super) fn took_share(address: usize, upgradable: bool) {
     if are_tracked() {
-        add_share(address | if upgradable { UPGRADABLE_SHARE } else { 0 });
+        shares::add(share(address, upgradable));
     }
-}
-
-#[cold]
-#[inline(never)]
-fn add_share(share: usize) {
-    me().rare_or_new().shares.borrow_mut().of_period(period()).push(share);
 }
 
 /// Removes what `took_share` has recorded. *Runs on: the thread that is about to give the share back.*
 #[inline(always)]
 pub(super) fn gives_share_back(address: usize, upgradable: bool) {
-    if are_tracked() {
-        remove_share(address | if upgradable { UPGRADABLE_SHARE } else { 0 });
+    // A share without a record was taken before `track`, or by another thread: its record stays.
+    if are_tracked() && !shares::remove(share(address, upgradable)) {
+        TRAVEL.store(true, Ordering::Relaxed);
     }
 }
 
-#[cold]
-#[inline(never)]
-fn remove_share(share: usize) {
-    let me = me();
-    let mut shares = me.rare_or_new().shares.borrow_mut();
-    let shares = shares.of_period(period());
-    match shares.iter().rposition(|&other| other == share) {
-        Some(at) => _ = shares.swap_remove(at),
-        // Taken before `track`, or by another thread: its record stays.
-        None => TRAVEL.store(true, Ordering::Relaxed),
-    }
+#[inline(always)]
+fn share(address: usize, upgradable: bool) -> usize {
+    address | if upgradable { UPGRADABLE_SHARE } else { 0 }
 }
 
 /// The record of one lock: the id of its taker, or 0.

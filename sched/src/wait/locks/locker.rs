@@ -8,10 +8,10 @@ pub(super) use crate::api::park::Waiting;
 use crate::api::park::spinning_pays;
 use crate::g::wait::Cancel;
 use crate::g::why::{Awaited, On, Why};
+#[cfg(loom)]
+pub(super) use crate::modelled::Waiting;
 #[cfg(not(loom))]
 use crate::wait::queue::is_endless;
-#[cfg(loom)]
-pub(super) use crate::wait::queue::modelled::Waiting;
 use crate::wait::queue::{Ended, Guard, Queue, WaitOptions, wait};
 
 /// What may end a wait for a lock before the waiter is woken.

@@ -3,10 +3,8 @@
 //! The lock guards a few words for a few instructions: a queue of waiters and what they wait for. The holder
 //! does not park, enter the runtime, or run user code. So only the kernel and a pause can delay a holder.
 //!
-//! A locker that finds the lock taken spins a little, then yields its CPU, and then sleeps. The sleep is for
-//! a locker of real-time priority. The yield of such a locker does not let a holder of lower priority run,
-//! and the holder may need that CPU. A locker that has yielded a few times lets all paused hogs go, because
-//! one of them may be the holder (`m/crowd.rs`).
+//! A locker that finds the lock taken spins a little, then yields its CPU, and then sleeps
+//! (`sched::Backoff`).
 //!
 //! Rejected: *to count the locks of each thread*, as other locks of the runtime do (`sync/hold.rs`), so that
 //! no holder is paused. A message through a channel then takes 10.5 ns instead of 8.
@@ -16,6 +14,8 @@
 use std::ops::{Deref, DerefMut};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
+#[cfg(not(loom))]
+use crate::api::backoff::Backoff;
 use crate::sync::{
     atomic::{AtomicBool, Ordering},
     broken,
@@ -190,9 +190,9 @@ impl Spin {
 
     #[cold]
     fn take_slow(&self) {
-        let mut pauses = FIRST_PAUSES;
+        let mut backoff = Backoff::new();
         loop {
-            wait_a_little(&mut pauses);
+            backoff.wait();
             // Only a load while the lock is held: the holder needs the cache line. Acquire: sees what the
             // last holder did. Pairs with the Release in `SpinRelease::drop`.
             if !self.0.load(Ordering::Relaxed)
@@ -214,43 +214,19 @@ impl Drop for SpinRelease<'_> {
     }
 }
 
-/// The pauses of a locker before its first look; they double with each look. Two cores that alternate on a
-/// lock transfer its cache line, and all that it guards, each time. While one core pauses, the other takes
-/// the lock again and again without a transfer.
-const FIRST_PAUSES: u32 = 16;
-/// After this many pauses the locker yields its CPU: a holder that runs would have released the lock by now.
-#[cfg(not(loom))]
-const MOST_PAUSES: u32 = 128;
-/// After this many pauses and yields the locker sleeps.
-#[cfg(not(loom))]
-const MOST_PAUSES_AND_YIELDS: u32 = 2 * MOST_PAUSES + 64;
-/// After so many yields the locker lets all paused hogs go, again and again.
-#[cfg(not(loom))]
-const YIELDS: u32 = 8;
-#[cfg(not(loom))]
-const SLEEP: std::time::Duration = std::time::Duration::from_micros(50);
-
-#[cfg(not(loom))]
-fn wait_a_little(pauses: &mut u32) {
-    if *pauses <= MOST_PAUSES {
-        (0..*pauses).for_each(|_| std::hint::spin_loop());
-        *pauses *= 2;
-    } else if *pauses < MOST_PAUSES_AND_YIELDS {
-        if *pauses % YIELDS == YIELDS - 1 {
-            // A holder that may run has had its chance.
-            crate::m::crowd::let_all_go();
-        }
-        crate::sys::yield_thread();
-        *pauses += 1;
-    } else {
-        crate::m::crowd::let_all_go();
-        crate::sys::sleep_thread(SLEEP);
-    }
-}
+/// In the models a locker lets another thread run between two looks.
+#[cfg(loom)]
+struct Backoff;
 
 #[cfg(loom)]
-fn wait_a_little(_pauses: &mut u32) {
-    loom::thread::yield_now();
+impl Backoff {
+    fn new() -> Backoff {
+        Backoff
+    }
+
+    fn wait(&mut self) {
+        loom::thread::yield_now();
+    }
 }
 
 #[cfg(loom)]

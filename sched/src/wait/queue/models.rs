@@ -6,9 +6,9 @@ use std::time::Instant;
 use loom::sync::Arc;
 use loom::thread;
 
-use super::modelled::{Sleeper, Waiting};
 use super::{Lock, Node, Queue};
-use crate::g::wait::{Cancel, Decision, Outcome};
+use crate::g::wait::{Cancel, Outcome};
+use crate::modelled::{Sleeper, Waiting};
 
 /// A minimal channel: messages that no receiver has taken, and receivers that wait for a message.
 #[derive(Default)]
@@ -158,7 +158,7 @@ fn select(chans: &[Shared; 2], sleeper: &Sleeper) -> u32 {
         if !guard.kept.is_empty() {
             // A message is there: take it, unless a sender has decided the wait in a queue that was entered
             // before.
-            if ticket.decide(i as u32) != Decision::Lost {
+            if ticket.decide_own(i as u32) {
                 case = Some((i, guard.kept.pop()));
             }
             break;

@@ -7,10 +7,10 @@ use std::time::Instant;
 use super::{Guard, Lock, Node, Queue};
 use crate::g::wait::Outcome;
 
-#[cfg(loom)]
-use super::modelled::Waiting;
 #[cfg(not(loom))]
 use crate::api::park::Waiting;
+#[cfg(loom)]
+use crate::modelled::Waiting;
 
 /// A wait that timed out or was cancelled, with the lock held again.
 #[derive(Debug)]

@@ -6,9 +6,9 @@ use loom::sync::Arc;
 
 use super::{Patience, Person, all_end, i_may_wait, person};
 use crate::g::wait::Outcome;
+use crate::modelled::Sleeper;
 use crate::sync::models::explore;
 use crate::wait::locks::{RwLock, Wants};
-use crate::wait::queue::modelled::Sleeper;
 
 /// A lock and the count that it guards.
 struct Counter {

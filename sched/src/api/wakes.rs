@@ -1,16 +1,58 @@
-//! Wakes that a granter holds back until it has released the lock: `Wake` for one waiter, `Wakes` for many.
+//! Deciding a wait by its ticket, and the wakes that a granter holds back until it has released its lock:
+//! `Wake` for one waiter, `Wakes` for many. The wait queues of other crates stand on these.
 
 use std::fmt;
 use std::task::Waker;
 
 use crate::api::park;
 use crate::g::list::GList;
+use crate::g::wait::{Decision, Outcome};
 use crate::g::{GRef, Ticket};
 use crate::run::wake;
 use crate::sys::catch_panic::call_waker;
 
+impl Ticket {
+    /// Decides the wait as woken by `case`. Returns the wake that makes the waiter runnable; `None` if the
+    /// wait had ended otherwise. A waiter that was woken by a queue takes its node for unlinked: the queue
+    /// unlinks it first. *Runs on: any thread.*
+    #[inline]
+    pub fn decide(self, case: u32) -> Option<Wake> {
+        match self.g.wait.decide_case(self.number, Outcome::Woken, case) {
+            Decision::Lost => None,
+            Decision::Early => Some(Wake::none()),
+            Decision::Parked => Some(Wake(Recipient::Parked(self.g))),
+        }
+    }
+
+    /// Returns `true` if the wait of this ticket is not decided. *Runs on: any thread.*
+    #[inline]
+    pub fn is_open(self) -> bool {
+        self.g.wait.is_open(self.number)
+    }
+
+    /// Decides the own wait before parking: what `case` waits for is there already. Returns `false` if
+    /// another thread has decided the wait. *Runs on: the waiter.*
+    #[inline]
+    pub fn decide_own(self, case: u32) -> bool {
+        self.g.wait.decide_case(self.number, Outcome::Woken, case) != Decision::Lost
+    }
+
+    /// Decides the own wait as timed out, before parking. Returns `false` if another thread has decided the
+    /// wait. *Runs on: the waiter.*
+    pub fn give_up(self) -> bool {
+        self.g.wait.decide(self.number, Outcome::TimedOut) != Decision::Lost
+    }
+
+    /// Returns the case that ended the wait. *Runs on: the waiter, after its wait ended as woken and before
+    /// its next wait.*
+    pub fn case(self) -> u32 {
+        self.g.wait.case()
+    }
+}
+
 /// A waiter with a decided wait that is still to be made runnable. Dropping this does so. Drop it after the
-/// lock is released.
+/// lock is released. Only a won decision makes the wake of a parked waiter ([`Ticket::decide`]), so each
+/// waiter is made runnable once.
 #[must_use = "drop it after the lock is released"]
 pub struct Wake(Recipient);
 
@@ -23,22 +65,18 @@ enum Recipient {
 impl Wake {
     /// Makes a wake without effect: the waiter had not parked yet, so it goes on by itself.
     #[inline]
-    pub(super) fn none() -> Self {
+    pub fn none() -> Self {
         Wake(Recipient::NoWaiter)
     }
 
-    #[inline]
-    pub(super) fn parked(ticket: Ticket) -> Self {
-        Wake(Recipient::Parked(ticket.g))
-    }
-
-    pub(super) fn future(waker: Waker) -> Self {
+    /// Makes a wake that calls `waker`. A panic of the waker is reported, and the caller goes on.
+    pub fn future(waker: Waker) -> Self {
         Wake(Recipient::Future(waker))
     }
 
     /// Does what the drop does, for a caller that has begun a wait. A waker is user code, and may wait
     /// itself.
-    pub(crate) fn deliver_apart(mut self) {
+    pub fn deliver_apart(mut self) {
         if let Recipient::Future(waker) = &mut self.0 {
             // The drop then calls this waker, which has no effect.
             let waker = std::mem::replace(waker, Waker::noop().clone());

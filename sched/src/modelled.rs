@@ -1,4 +1,4 @@
-//! Replaces the scheduler in loom models of the wait queue and of what stands on it, in other crates too. A
+//! Replaces the scheduler in loom models of other crates: of the wait queue and of what stands on it. A
 //! `Sleeper` stands for a G: a loom thread that parks. `Ticket`, `Waiting`, `Wake` and `Wakes` have the
 //! interface of the real types.
 
@@ -83,18 +83,25 @@ impl Ticket {
         &unsafe { &*self.sleeper }.wait
     }
 
-    pub(crate) fn is_open(self) -> bool {
+    /// Returns `true` if the wait is not decided.
+    pub fn is_open(self) -> bool {
         self.wait().is_open(self.number)
     }
 
-    pub(super) fn decide(self, case: u32) -> Decision {
-        self.wait().decide_case(self.number, Outcome::Woken, case)
+    /// Decides the wait as woken by `case`. Returns the wake of the waiter; `None` if the wait had ended
+    /// otherwise.
+    pub fn decide(self, case: u32) -> Option<Wake> {
+        match self.wait().decide_case(self.number, Outcome::Woken, case) {
+            Decision::Lost => None,
+            Decision::Early => Some(Wake::none()),
+            Decision::Parked => Some(Wake(Recipient::Parked(self))),
+        }
     }
 
     /// Decides the own wait as woken by `case`, before parking. Returns `false` if another thread has decided
     /// the wait.
     pub fn decide_own(self, case: u32) -> bool {
-        self.decide(case) != Decision::Lost
+        self.wait().decide_case(self.number, Outcome::Woken, case) != Decision::Lost
     }
 
     /// Decides the own wait as timed out, before parking. Returns `false` if another thread has decided the
@@ -122,20 +129,18 @@ enum Recipient {
 }
 
 impl Wake {
-    pub(super) fn none() -> Self {
+    /// Makes a wake without effect.
+    pub fn none() -> Self {
         Wake(Recipient::NoWaiter)
     }
 
-    pub(super) fn parked(ticket: Ticket) -> Self {
-        Wake(Recipient::Parked(ticket))
-    }
-
-    pub(super) fn future(waker: Waker) -> Self {
+    /// Makes a wake that calls `waker`.
+    pub fn future(waker: Waker) -> Self {
         Wake(Recipient::Future(waker))
     }
 
     /// Does what the drop does.
-    pub(crate) fn deliver_apart(self) {}
+    pub fn deliver_apart(self) {}
 }
 
 impl Drop for Wake {
@@ -219,7 +224,8 @@ impl Waiting {
         Waiting::begin(cancel)
     }
 
-    pub(super) fn of(sleeper: &Sleeper, cancel: Cancel) -> Self {
+    /// Begins a wait of `sleeper`.
+    pub fn of(sleeper: &Sleeper, cancel: Cancel) -> Self {
         Waiting(Ticket { sleeper, number: sleeper.wait.arm(cancel) })
     }
 
