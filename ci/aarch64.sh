@@ -55,7 +55,7 @@ example() {
     $TESTS_RUNNER "${CARGO_TARGET_DIR:-target}/$target/debug/examples/$1" "${@:2}"
 }
 
-run -p monochrome-netpoll -p monochrome-sched -p monochrome-sysmon --lib
+run -p monochrome-netpoll -p monochrome-sched -p monochrome-waits -p monochrome-sysmon --lib
 run -p tests --test thread own_locals pin:: park:: spawn::
 cargo build --quiet --locked --target "$target" --example hello --example timers
 example hello

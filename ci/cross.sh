@@ -43,7 +43,7 @@ for target in x86_64-pc-windows-gnu x86_64-apple-darwin x86_64-unknown-freebsd; 
     [[ "${targets[*]}" != *$target* ]] || others+=(--target "$target")
 done
 if [ ${#others[@]} != 0 ]; then
-    cargo check --quiet --all-targets "${others[@]}" -p tests -p monochrome-sched -p monochrome-netpoll -p monochrome-sysmon -p monochrome-timers
+    cargo check --quiet --all-targets "${others[@]}" -p tests -p monochrome-sched -p monochrome-waits -p monochrome-netpoll -p monochrome-sysmon -p monochrome-timers
     echo "${others[*]}: the tests compile"
 fi
 

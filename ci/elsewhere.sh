@@ -81,7 +81,7 @@ runs_examples() {
     done
 }
 
-members=(-p monochrome-netpoll -p monochrome-sched -p monochrome-sysmon)
+members=(-p monochrome-netpoll -p monochrome-sched -p monochrome-waits -p monochrome-sysmon)
 # The pollers of these kinds are others, so the tests of netpoll with sockets belong to them.
 [ ${#target[@]} != 0 ] || run -p monochrome-netpoll --tests
 if [ "$all" = --all ]; then

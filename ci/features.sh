@@ -16,7 +16,7 @@ of_examples=examples/hyper,examples/debug,examples/sim,examples/tracing
 
 # The tests of each feature, the tests of what features change, and the examples that need some. The explorations of simulations are
 # short here.
-packages=(-p tests -p monochrome -p monochrome-inspect -p monochrome-interpose -p monochrome-sim -p monochrome-netpoll -p monochrome-sched -p examples
+packages=(-p tests -p monochrome -p monochrome-inspect -p monochrome-interpose -p monochrome-sim -p monochrome-netpoll -p monochrome-sched -p monochrome-waits -p examples
     --features "$of_tests,$of_runtime,$of_examples")
 examples=(hyper spans inside)
 programs=(--lib --test inspect --test net --test channel --test runtimes --test sim --test inside --test raft_sim --test clients --test hostile --test shutdown --test foreign)
@@ -25,7 +25,7 @@ modules='await_stacks|deadlock|deadlock_of_some|debug_browser|debug_page|dump|du
 modules+='|descriptors|poll|tcp|streams|public_types|sim_line'
 EXAMPLES_BUILT=true SIM_SEEDS=30 cargo nextest run "${packages[@]}" "${programs[@]}" --test-threads $((3 * $(nproc))) -E "
     (package(tests) and test(/^($modules)::/)) or binary(sim)
-    or package(monochrome-inspect) or (package(monochrome-sched) and test(/simulation|futex/))
+    or package(monochrome-inspect) or (package(monochrome-sched) and test(/simulation/)) or (package(monochrome-waits) and test(/futex/))
     or package(monochrome-interpose) or package(monochrome-sim) or binary(foreign) or binary(inside) or binary(raft_sim) or (package(examples) and test(/hyper/))"
 for example in "${examples[@]}"; do
     echo "+ example $example"

@@ -24,6 +24,7 @@ all_tests() {
     echo "ci/miri.sh: ${1:--Zmiri-stacked-borrows}, $seeds seeds"
     miri -p monochrome-timers -p monochrome-netpoll --lib -- --skip heap:: --skip properties::
     miri -p monochrome-sched --lib -- --skip stack::slab:: --skip stack::saved:: --skip stack::overflow:: --skip gate:: --skip fire:: --skip panics:: --skip threads:: --skip roaming:: --skip crowd:: --skip poll::tests:: --skip watch::memory:: --skip sampler::
+    miri -p monochrome-waits --lib
     miri -p monochrome -p monochrome-inspect --lib -- --skip process::
     MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$seeds" miri -p monochrome --test plain_threads -- "${@:2}"
 }
@@ -33,7 +34,7 @@ if [ $# = 0 ]; then
     exit
 fi
 # Builds first, so that the two runs do not wait for each other's build. Each run of Miri uses one processor, mostly.
-cargo +nightly miri test --quiet --no-run -p monochrome-timers -p monochrome-netpoll -p monochrome-sched -p monochrome -p monochrome-inspect --lib --test plain_threads
+cargo +nightly miri test --quiet --no-run -p monochrome-timers -p monochrome-netpoll -p monochrome-sched -p monochrome-waits -p monochrome -p monochrome-inspect --lib --test plain_threads
 tree=$(mktemp)
 trap 'rm -f "$tree"' EXIT
 all_tests -Zmiri-tree-borrows "${@:2}" >"$tree" 2>&1 &

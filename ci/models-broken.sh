@@ -61,10 +61,11 @@ fi
 
 jobs=$(mktemp)
 trap 'rm -f "$jobs"' EXIT
-for package in timers netpoll sched runtime runtime/interpose; do
-    # In the runtime only the channels have models. Those of `interpose` are a crate of their own, too.
+for package in timers netpoll sched runtime runtime/waits runtime/interpose; do
+    # In the runtime itself only the channels have models. Those of `interpose` are a crate of their own, too.
     case $package in
         runtime) program=$(models runtime-models) ;;
+        runtime/waits) program=$(models waits) ;;
         runtime/interpose) program=$(models interpose-models) ;;
         *) program=$(models "$package") ;;
     esac

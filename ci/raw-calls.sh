@@ -98,7 +98,7 @@ YIELD_BY_RIGHT = {
 }
 # Programs with `--cfg kqueue_model` are tests, and define no functions but that of the model.
 LEFT_OUT = {"netpoll/src/sys/kqueue_model.rs"}
-for crate in ["netpoll", "sched", "sysmon", "timers", "runtime", "runtime/inspect", "runtime/interpose", "runtime/sim"]:
+for crate in ["netpoll", "sched", "sysmon", "timers", "runtime", "runtime/inspect", "runtime/interpose", "runtime/sim", "runtime/waits"]:
     for file in sorted(Path(crate, "src").rglob("*.rs")):
         if str(file) in LEFT_OUT:
             continue

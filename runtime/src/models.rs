@@ -1,7 +1,7 @@
 //! The root of the crate `runtime/models`: the channels of the runtime alone, for loom models
 //! (`ci/models.sh`).
 //!
-//! Channels use the wait queue of `sched` and nothing else of it, and `sched` has a stand-in for that queue
+//! Channels use the wait queue of `waits` alone, and `sched` has a stand-in for what that queue needs of it
 //! under loom. The rest of the runtime needs the operating system. This crate is empty in every other build.
 
 #![cfg(loom)]

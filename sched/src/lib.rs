@@ -25,7 +25,6 @@
 //! | `p/` | the Ps: lease, run queue, clock gate, counters, and the seal that they decide |
 //! | `stack/` | stacks, coroutines, their pools, and the shortage of them |
 //! | `timer/` | heap entries, functions of timers |
-//! | `wait/` | the wait queue, the locks, deadlines of channels |
 //! | `end/` | shutting down; finding a deadlock |
 //! | `notes/` | the events of the core for its watchers, and what they leave: counts, notes of hogs |
 //! | `watch/` | what `runtime/inspect` sees |
@@ -33,7 +32,7 @@
 //! | `sync` | atomics and locks, or loom's |
 //!
 //! A room knows those below it: `sys`, `g`, `stack`, `p`, `asleep`, `m`, `timer`, `notes`, `choices`, then
-//! `run`, then `watch`, `supply` and `sources`, then `api`, `end` and `wait`. No two rooms know each other.
+//! `run`, then `watch`, `supply` and `sources`, then `api` and `end`. No two rooms know each other.
 //! The rooms above `run` add methods to `Sched`, and `run` calls these.
 //! `ci/layout.sh` checks this.
 //!
@@ -75,13 +74,9 @@
 //! - `asleep/wish.rs`: a P that is handed to an M which is being woken has one holder, also if another M
 //!   takes it over.
 //! - `stack/shortage.rs`: no G waits for a stack while a stack lies idle.
-//! - `wait/queue.rs`: the wait queue under all blocking primitives. What is granted to a waiter is never
-//!   lost.
-//! - `wait/due.rs`: a deadline that a channel waits for is either taken once or stopped.
 //! - `timer/refcount.rs`: a timer's function runs unless it was stopped, and is dropped once, where user code
 //!   may run.
 //! - `end/deadlock.rs`: a thread that may still run is never counted as asleep.
-//! - `wait/futex.rs`: a wait for a word of memory sees the changed word or is woken (feature `interpose`).
 //! - `asleep/idle.rs`: no work is stranded. A maker of work publishes the work and then looks for sleeping
 //!   Ms. An M announces its sleep and then looks for work. The same holds of an M that ends its watch over
 //!   lone Gs.
@@ -189,8 +184,8 @@
 //!
 //! # Locks, outer first
 //!
-//! 1. The lock of a primitive with a wait queue (`wait/queue/lock.rs`). Under it a wait may begin, which may
-//!    allocate the proxy G of a plain OS thread. No G is made runnable under it.
+//! 1. The lock of a primitive with a wait queue, in the crate above (`runtime/waits`). Under it a wait may
+//!    begin, which may allocate the proxy G of a plain OS thread. No G is made runnable under it.
 //! 2. The poller of the netpoller.
 //! 3. The list of Ms, or the set of retired Ps (`supply/resize.rs`). While stacks are short, the pool of
 //!    stacks is locked under these.
@@ -241,17 +236,16 @@ mod timer;
 #[cfg(not(loom))]
 mod tls;
 #[cfg(not(loom))]
-mod wait;
-#[cfg(not(loom))]
 mod watch;
 
+#[cfg(all(feature = "interpose", target_os = "linux", not(loom)))]
+pub use api::{foreign, std_wait};
 #[cfg(all(feature = "other-budget", not(loom)))]
 pub use run::other_budget::{OtherBudget, set_other_budget};
 #[cfg(windows)]
 pub use sys::console;
 #[cfg(all(target_os = "linux", target_env = "gnu", not(loom)))]
 pub use sys::of_libc::Real;
-pub use wait::{due, locks, queue};
 #[cfg(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64"),
@@ -304,8 +298,6 @@ pub use {
     watch::metrics::{Proc, Snapshot},
     watch::{recorder, user_events},
 };
-#[cfg(all(feature = "interpose", target_os = "linux", not(loom)))]
-pub use {api::foreign, api::std_wait, wait::futex::std_word};
 #[cfg(all(unix, not(loom)))]
 pub use {stack::last_dump, sys::default_effect};
 
@@ -373,14 +365,6 @@ mod timer {
 #[allow(dead_code)]
 mod tls {
     pub(crate) mod under;
-}
-#[cfg(loom)]
-#[allow(dead_code)]
-mod wait {
-    pub mod due;
-    pub(crate) mod futex;
-    pub mod locks;
-    pub mod queue;
 }
 #[cfg(loom)]
 #[allow(dead_code)]

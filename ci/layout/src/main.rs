@@ -63,7 +63,7 @@ const BOUNDS: &[Bounds] = &[
     },
     Bounds {
         folder: "sched",
-        rooms: 19,
+        rooms: 18,
         pairs: 0,
         circle: 0,
         circle_of_rooms: 0,
@@ -120,6 +120,16 @@ const BOUNDS: &[Bounds] = &[
         circle_in_room: 0,
         circle_with_methods: 19,
         features: 1,
+    },
+    Bounds {
+        folder: "runtime/waits",
+        rooms: 5,
+        pairs: 0,
+        circle: 0,
+        circle_of_rooms: 0,
+        circle_in_room: 5,
+        circle_with_methods: 0,
+        features: 2,
     },
 ];
 

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use libc::timespec;
 use sched::foreign;
-use sched::std_word::{self as word, WordWait};
 use timers::clock;
+use waits::std_word::{self as word, WordWait};
 
 use super::poll::{duration, timespec_of};
 use super::raw::{call, syscall6};

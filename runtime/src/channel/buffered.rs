@@ -51,8 +51,8 @@ use std::time::Instant;
 
 use crossbeam_utils::CachePadded;
 use sched::park::{self, Waiting};
-use sched::queue::{self, Guard, Lock, Queue, WaitOptions, Wakes};
 use sched::{Cancel, Outcome};
+use waits::queue::{self, Guard, Lock, Queue, WaitOptions, Wakes};
 
 use super::buffer::Buffer;
 use super::error::{RecvError, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError};

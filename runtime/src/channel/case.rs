@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use sched::Awaited;
-use sched::queue::Node;
+use waits::queue::Node;
 
 use super::buffered;
 use super::error::{RecvError, SendError};

@@ -10,10 +10,10 @@ use std::task::{Poll, ready};
 #[cfg(not(loom))]
 use sched::budget::poll_fn;
 use sched::park::{self, Waiting};
-#[cfg(not(loom))]
-use sched::queue::WaitFuture;
-use sched::queue::{self, Lock, Queue};
 use sched::{Cancel, On};
+#[cfg(not(loom))]
+use waits::queue::WaitFuture;
+use waits::queue::{self, Lock, Queue};
 
 /// The state of a channel, under the lock at which senders wait for its end.
 pub(super) trait Closing {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use sched::Cancel;
 use sched::park::Waiting;
-use sched::queue::{self, Guard, Lock, Queue};
+use waits::queue::{self, Guard, Lock, Queue};
 
 use super::model::broken;
 
@@ -107,7 +107,7 @@ mod futures {
     use std::pin::pin;
     use std::task::Poll;
 
-    use sched::queue::WaitFuture;
+    use waits::queue::WaitFuture;
 
     use super::{Promise, Step, receiver};
 

@@ -23,8 +23,8 @@ use std::mem::replace;
 use std::time::Instant;
 
 use sched::park::{self, Waiting};
-use sched::queue::{self, Guard, Lock, Queue, Spot, WaitOptions, Wake, Wakes};
 use sched::{Cancel, Outcome};
+use waits::queue::{self, Guard, Lock, Queue, Spot, WaitOptions, Wake, Wakes};
 
 #[cfg(not(loom))]
 use super::closings::wait_closed_async;

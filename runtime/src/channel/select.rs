@@ -29,9 +29,9 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use sched::due::earlier;
 use sched::park::{self, Waiting};
 use sched::{Awaited, Cancel, On, Outcome};
+use waits::due::earlier;
 
 use super::case::{Case, SelectHandle};
 use super::error::{

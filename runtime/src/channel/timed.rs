@@ -12,9 +12,9 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use sched::due::{Due, Missed, Next};
-use sched::queue::Node;
 use sched::{Outcome, park};
+use waits::due::{Due, Missed, Next};
+use waits::queue::Node;
 
 use super::error::{RecvTimeoutError, TryRecvError};
 use super::receiver::{Flavor, Receiver};

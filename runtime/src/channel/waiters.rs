@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use sched::Ticket;
-use sched::queue::{Node, Queue, Wake, Wakes};
+use waits::queue::{Node, Queue, Wake, Wakes};
 
 use super::promise::Promise;
 

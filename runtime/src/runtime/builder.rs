@@ -739,7 +739,7 @@ impl Builder {
         #[cfg(unix)]
         dump_on.map_or(Ok(()), |signal| trigger::dump_on(signal, crate::signal::wake_for_ever))?;
         if track_locks {
-            sched::locks::track();
+            waits::locks::track();
         }
         find_deadlocks.map_or(Ok(()), dump::find_deadlocks)?;
         if let Some(path) = trace_to {

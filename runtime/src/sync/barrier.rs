@@ -7,7 +7,7 @@ use std::task::Poll;
 use sched::Cancel;
 use sched::budget::poll_fn;
 use sched::park::{Waiting, unwind_if_cancelled};
-use sched::queue::{Guard, Lock, PassOn, Queue, WaitFuture, Wakes, wait};
+use waits::queue::{Guard, Lock, PassOn, Queue, WaitFuture, Wakes, wait};
 
 /// A meeting point: threads wait until a number of them have come, and then all go on.
 ///

@@ -49,7 +49,7 @@ pub mod error;
 
 use std::sync::Arc;
 
-use sched::queue::{Lock, Queue};
+use waits::queue::{Lock, Queue};
 
 use ring::Ring;
 

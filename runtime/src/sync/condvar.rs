@@ -1,5 +1,5 @@
 //! `Condvar`: releases a mutex, waits for a notification, and locks the mutex again. The API is that of
-//! `parking_lot`. The queue is in `sched` (`wait/locks/condvar.rs`); this file has the traits of `lock_api`
+//! `parking_lot`. The queue is in `waits` (`locks/condvar.rs`); this file has the traits of `lock_api`
 //! for it.
 
 #![allow(unsafe_code)]
@@ -7,9 +7,9 @@
 use std::time::{Duration, Instant};
 
 use lock_api::GuardSend;
-use sched::locks::{self, OtherMutex, Patience};
 use sched::park::unwind_if_cancelled;
 use sched::{Cancel, Outcome};
+use waits::locks::{self, OtherMutex, Patience};
 
 use super::mutex::RawMutex;
 

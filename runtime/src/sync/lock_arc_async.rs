@@ -15,7 +15,7 @@ use lock_api::{
     RwLock,
 };
 use sched::budget;
-use sched::locks::{MutexFuture, RwLockFuture, Wants};
+use waits::locks::{MutexFuture, RwLockFuture, Wants};
 
 use super::lock_async::RawLockAsync;
 use super::rwlock::RawRwLock;

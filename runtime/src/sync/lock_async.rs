@@ -1,5 +1,5 @@
 //! Locking in a future: `LockAsync` for mutexes, `RwLockAsync` for reader-writer locks. These are traits
-//! because the locks are types of `lock_api`. The protocol is in `sched/src/wait/locks/futures.rs`.
+//! because the locks are types of `lock_api`. The protocol is in `runtime/waits/src/locks/futures.rs`.
 
 #![allow(unsafe_code)]
 
@@ -11,7 +11,7 @@ use lock_api::{
     GuardSend, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard,
 };
 use sched::budget;
-use sched::locks::{MutexFuture, RwLockFuture, Wants};
+use waits::locks::{MutexFuture, RwLockFuture, Wants};
 
 use super::fair_mutex::RawFairMutex;
 use super::mutex::RawMutex;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use lock_api::{GuardSend, RawMutex as _};
 use sched::Outcome;
-use sched::locks::{self, Patience};
 use sched::park::unwind_if_cancelled;
+use waits::locks::{self, Patience};
 
 use super::relock::is_relock;
 

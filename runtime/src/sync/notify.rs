@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use sched::Cancel;
 use sched::park::{Waiting, unwind_if_cancelled};
-use sched::queue::{Guard, Lock, Queue, Wakes, wait};
+use waits::queue::{Guard, Lock, Queue, Wakes, wait};
 
 pub use notified::{Notified, OwnedNotified};
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use sched::locks::{self, Stage};
+use waits::locks::{self, Stage};
 
 use super::wait::wait_or_unwind;
 use crate::thread::uncancellable;

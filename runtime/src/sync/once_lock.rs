@@ -6,7 +6,7 @@ use std::cell::UnsafeCell;
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-use sched::locks::{Once, Stage};
+use waits::locks::{Once, Stage};
 
 use super::once::run;
 use super::wait::wait_or_unwind;

@@ -30,7 +30,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use sched::Why;
-use sched::queue::{Lock, Queue};
+use waits::queue::{Lock, Queue};
 
 use super::wait::{OwnedWait, all, wait_for, wait_for_async};
 use crate::channel::RecvTimeoutError;

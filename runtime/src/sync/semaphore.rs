@@ -10,7 +10,7 @@ use std::task::Poll;
 use sched::Cancel;
 use sched::budget::poll_fn;
 use sched::park::{Waiting, unwind_if_cancelled};
-use sched::queue::{Guard, Lock, PassOn, Queue, WaitFuture, Wakes, wait};
+use waits::queue::{Guard, Lock, PassOn, Queue, WaitFuture, Wakes, wait};
 
 pub use permit::{OwnedSemaphorePermit, SemaphorePermit};
 

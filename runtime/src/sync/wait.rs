@@ -22,10 +22,10 @@ use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use sched::budget;
-use sched::locks::Patience;
 use sched::park::{Waiting, unwind_if_cancelled};
-use sched::queue::{Lock, Queue, WaitFuture, Wakes, wait};
 use sched::{Cancel, Outcome, Why};
+use waits::locks::Patience;
+use waits::queue::{Lock, Queue, WaitFuture, Wakes, wait};
 
 /// Waits with `wait`, which has no deadline of its own, and returns its value. Unwinds a caller that is
 /// cancelled or whose time-out is over.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sched::Cancel;
 use sched::park::{Waiting, unwind_if_cancelled};
-use sched::queue::{Lock, Queue, Wakes, wait};
+use waits::queue::{Lock, Queue, Wakes, wait};
 
 use super::wait::wait_for_async;
 

@@ -42,7 +42,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use sched::queue::{Lock, Queue, Wakes};
+use waits::queue::{Lock, Queue, Wakes};
 
 use super::wait::all;
 use super::{RwLock, RwLockReadGuard};

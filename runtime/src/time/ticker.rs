@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use sched::due::Missed;
+use waits::due::Missed;
 
 use crate::channel::{Receiver, never};
 

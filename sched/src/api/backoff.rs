@@ -1,7 +1,7 @@
 //! How a locker of a short lock waits for the holder: it spins, then yields its CPU, and then sleeps.
 //!
-//! Such a lock guards a few words for a few instructions, and its holder neither parks nor enters the runtime.
-//! So only the kernel and a pause can delay a holder.
+//! Such a lock guards a few words for a few instructions, and its holder neither parks nor enters the
+//! runtime. So only the kernel and a pause can delay a holder.
 //!
 //! The sleep is for a locker of real-time priority. The yield of such a locker does not let a holder of lower
 //! priority run, and the holder may need that CPU. A locker that has yielded a few times lets all paused hogs

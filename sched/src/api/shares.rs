@@ -1,5 +1,5 @@
-//! The shares of reader-writer locks that a thread has, as locks record them for dumps while they are tracked.
-//! A lock is named by its address. The records of a period of tracking count in that period only.
+//! The shares of reader-writer locks that a thread has, as locks record them for dumps while they are
+//! tracked. A lock is named by its address. The records of a period of tracking count in that period only.
 
 use crate::api::park::me;
 pub use crate::g::shares::{period, set_period};

@@ -77,12 +77,12 @@ impl StdWaiter {
 pub struct StdPark(());
 
 impl StdPark {
-    /// Claims the M and waits by `wait`, until `until` on the runtime's clock at the latest. Returns `true` if
-    /// that time has come, and `false` if std is to look at `word` again.
+    /// Claims the M and waits by `wait`, until `until` on the runtime's clock at the latest. Returns `true`
+    /// if that time has come, and `false` if std is to look at `word` again.
     ///
-    /// `word` is that of `of_caller`, and `expected` is the value for which std waits. `wait` parks the caller
-    /// until the time that it is given, and returns `true` if the time was up. `wake` wakes all that wait for
-    /// the word at an address. *Runs on: the green thread, before its next wait.*
+    /// `word` is that of `of_caller`, and `expected` is the value for which std waits. `wait` parks the
+    /// caller until the time that it is given, and returns `true` if the time was up. `wake` wakes all that
+    /// wait for the word at an address. *Runs on: the green thread, before its next wait.*
     ///
     /// # Panics
     /// Panics on a thread that is no green thread.

@@ -14,7 +14,7 @@
 //! Each [`Mutex`](super::Mutex) is counted. `unpaused` counts for the locks of `netpoll` and `timers`, where
 //! the M has not entered the runtime. (Inside of the runtime no M is paused.) The spin locks under channels
 //! are not counted, because that costs too much. A locker that waits for one lets all paused hogs go
-//! (`wait/queue/lock.rs`).
+//! (`api/backoff.rs`).
 
 #![allow(unsafe_code)]
 

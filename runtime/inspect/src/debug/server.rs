@@ -12,8 +12,8 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use sched::locks::Tracking;
 use sched::{Sched, starting};
+use waits::locks::Tracking;
 
 use super::answer::{Answer, answer};
 use super::client::Client;

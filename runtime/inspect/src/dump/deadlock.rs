@@ -32,7 +32,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Display, Formatter};
 
-use sched::locks::UPGRADABLE_SHARE;
+use waits::locks::UPGRADABLE_SHARE;
 
 use super::text::{Described, Indented, Named, count};
 use super::{Frame, GreenThread, Object, Snapshot};
@@ -107,7 +107,7 @@ pub(super) fn find(earlier: &Snapshot, later: &Snapshot) -> Vec<Deadlock> {
     let mut found = Vec::new();
     for circle in circles(&arrows) {
         let members: Vec<_> = circle.iter().map(|&at| stuck[at]).collect();
-        let certain = !sched::locks::guards_travel() || !members.iter().any(|member| waits_for_lock(member));
+        let certain = !waits::locks::guards_travel() || !members.iter().any(|member| waits_for_lock(member));
         let certain = certain
             && members.iter().all(|member| {
                 let looks = [earlier.get(member.id), Some(*member)];

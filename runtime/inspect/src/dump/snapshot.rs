@@ -81,7 +81,7 @@ pub struct GreenThread {
     /// see [`Builder::spawn_stacks`](../../runtime/struct.Builder.html#method.spawn_stacks).
     pub spawn_stack: Option<usize>,
     /// The shares of reader-writer locks that it has, if it was found parked: see
-    /// [`sched::locks::UPGRADABLE_SHARE`].
+    /// [`waits::locks::UPGRADABLE_SHARE`].
     pub(super) shares: Vec<usize>,
     /// More about its wait for a reader-writer lock, if it was found parked in one.
     pub(super) line: Option<RwLine>,
@@ -434,8 +434,8 @@ impl Snapshot {
         let mut readers: HashMap<usize, Vec<(u64, bool)>> = HashMap::new();
         for thread in &self.green_threads {
             for share in &thread.shares {
-                let upgradable = share & sched::locks::UPGRADABLE_SHARE != 0;
-                let address = share & !sched::locks::UPGRADABLE_SHARE;
+                let upgradable = share & waits::locks::UPGRADABLE_SHARE != 0;
+                let address = share & !waits::locks::UPGRADABLE_SHARE;
                 readers.entry(address).or_default().push((thread.id, upgradable));
             }
         }

@@ -37,7 +37,7 @@ pub fn dump_on(signal: i32, wake_at: fn(i32, UnixStream) -> io::Result<()>) -> i
     }
     sched::fork::check()?;
     // The dump is to say which green thread has a lock.
-    sched::locks::track();
+    waits::locks::track();
     let mut signals = SIGNALS.lock();
     if !signals.contains(&signal) {
         let (wakes, wake) = UnixStream::pair()?;

@@ -59,7 +59,7 @@ static TIMER: Timer = Timer::new();
 /// Begins the search, or changes its interval to the shorter of both.
 pub fn find_deadlocks(interval: Duration) -> io::Result<()> {
     sched::fork::check()?;
-    sched::locks::track();
+    waits::locks::track();
     TIMER.begin(interval, || {
         starting::start(thread::Builder::new().name("deadlocks".into()), search).map(drop)
     })

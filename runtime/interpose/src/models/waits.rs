@@ -1,5 +1,5 @@
 //! Waits for a word: those of green threads in a table, and those of OS threads in the kernel. Both have one
-//! list here, and one lock. That the table does so is shown by the models of `sched` (`wait/futex.rs`).
+//! list here, and one lock. That the table does so is shown by the models of `waits` (`futex.rs`).
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_long};

@@ -4,7 +4,7 @@
 
 #![allow(unsafe_code)]
 
-use sched::queue::Node;
+use waits::queue::Node;
 
 use super::super::model::broken;
 use super::super::waiters::{WaiterKind, Wanted, hand_over};

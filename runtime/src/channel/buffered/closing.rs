@@ -1,7 +1,7 @@
 //! The ends of a buffered channel. The tail is closed first: nothing more is sent. The head is closed when
 //! nothing more can come. If room is reserved at that moment, the last permit closes the head.
 
-use sched::queue::{Queue, Wakes};
+use waits::queue::{Queue, Wakes};
 
 #[cfg(not(loom))]
 use super::super::closings::wait_closed_async;

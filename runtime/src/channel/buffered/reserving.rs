@@ -9,7 +9,7 @@ use std::task::{Poll, ready};
 #[cfg(not(loom))]
 use sched::budget::poll_fn;
 #[cfg(not(loom))]
-use sched::queue::WaitFuture;
+use waits::queue::WaitFuture;
 
 #[cfg(not(loom))]
 use super::super::waiters::WaiterKind;

@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code)]
 
-use sched::queue::{Node, Wake};
+use waits::queue::{Node, Wake};
 
 use super::super::promise::Promise;
 use super::super::waiters::{Grant, WaiterKind, Wanted};

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::{Poll, ready};
 
 use sched::budget::poll_fn;
-use sched::queue::{PassOn, WaitFuture};
+use waits::queue::{PassOn, WaitFuture};
 
 use super::super::waiters::{Grant, WaiterKind, Wanted};
 use super::{Offer, RecvError, Rendezvous, RendezvousState, SendError, StateGuard, receivers, senders};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use sched::Why;
-use sched::queue::{Lock, Queue};
+use waits::queue::{Lock, Queue};
 
 use super::error::SendError;
 use super::ring::Ring;

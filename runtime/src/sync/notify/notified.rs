@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use sched::budget;
-use sched::queue::{Guard, PassOn, WaitFuture};
+use waits::queue::{Guard, PassOn, WaitFuture};
 
 use super::{Notification, Notify, NotifyState, notify, queue};
 

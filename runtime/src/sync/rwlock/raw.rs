@@ -6,9 +6,9 @@ use std::panic::Location;
 use std::time::{Duration, Instant};
 
 use lock_api::{GuardSend, RawRwLock as _, RawRwLockUpgrade as _};
-use sched::locks::{self, Patience, Wants};
 use sched::park::unwind_if_cancelled;
 use sched::{Cancel, Outcome};
+use waits::locks::{self, Patience, Wants};
 
 use crate::sync::relock::is_relock;
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use interpose::servers::Watchdog;
-use sched::std_word::with_table_locked;
+use waits::std_word::with_table_locked;
 
 const MILLI: Duration = Duration::from_millis(1);
 

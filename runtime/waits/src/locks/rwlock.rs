@@ -26,14 +26,13 @@
 
 use super::holder::{self, Holder};
 use super::locker::{Line, Patience, is_long_ago, spin, stay};
-use crate::g::wait::Outcome;
-use crate::g::why::{Awaited, Why};
-use crate::sync::{
+use crate::queue::Wakes;
+use crate::queue::{Guard, Lock, Queue};
+use sched::sync::{
     atomic::{AtomicUsize, Ordering},
     broken,
 };
-use crate::wait::queue::Wakes;
-use crate::wait::queue::{Guard, Lock, Queue};
+use sched::{Awaited, Outcome, Why};
 
 /// The queue is not empty. `WAITING` to `UPGRADING` change under the queue's lock.
 const WAITING: usize = 1;

@@ -7,8 +7,8 @@ use loom::sync::Arc;
 use loom::thread;
 
 use super::{Lock, Node, Queue};
-use crate::g::wait::{Cancel, Outcome};
-use crate::modelled::{Sleeper, Waiting};
+use sched::modelled::{Sleeper, Waiting};
+use sched::{Cancel, Outcome};
 
 /// A minimal channel: messages that no receiver has taken, and receivers that wait for a message.
 #[derive(Default)]

@@ -48,22 +48,15 @@ use std::marker::{PhantomData, PhantomPinned};
 use std::ptr::NonNull;
 use std::task::Waker;
 
-use crate::sync::{broken, cell::UnsafeCell};
+use sched::Ticket;
+use sched::sync::{broken, cell::UnsafeCell};
 
-#[cfg(not(loom))]
-pub use crate::api::wakes::{Wake, Wakes};
-#[cfg(loom)]
-pub use crate::modelled::{Wake, Wakes};
 pub use future::{PassOn, WaitFuture};
 pub use lock::{Guard, Lock};
+pub use sched::{Wake, Wakes};
 #[cfg(not(loom))]
 pub(crate) use wait::is_endless;
 pub use wait::{Ended, Spot, WaitOptions, park, wait};
-
-#[cfg(not(loom))]
-use crate::g::Ticket;
-#[cfg(loom)]
-use crate::modelled::Ticket;
 
 /// A waiter's place in a queue. The file's head says how long it lives.
 pub struct Node<T> {

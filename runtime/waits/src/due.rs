@@ -25,19 +25,11 @@
 
 use std::time::{Duration, Instant};
 
-use crate::g::wait::{Cancel, Outcome};
-use crate::g::why::Why;
-use crate::sync::broken;
-use crate::wait::queue::{self, Lock, Node, Queue};
+use sched::park::Waiting;
+use sched::sync::broken;
+use sched::{Cancel, Outcome, Why};
 
-#[cfg(not(loom))]
-use crate::api::park::Waiting;
-#[cfg(loom)]
-use crate::modelled::Waiting;
-#[cfg(not(loom))]
-use crate::wait::queue::{WaitFuture, Wakes};
-#[cfg(loom)]
-type Wakes = Vec<crate::wait::queue::Wake>;
+use crate::queue::{self, Lock, Node, Queue, WaitFuture, Wakes};
 
 /// The next point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,7 +206,6 @@ impl<P> Due<P> {
 }
 
 /// Waiting in futures.
-#[cfg(not(loom))]
 impl<P> Due<P> {
     /// Returns a wait that is granted when a point is set that is earlier than the point at `take_or_enter`.
     pub fn moved(&self) -> WaitFuture<'_, DueState<P>, P, ()> {

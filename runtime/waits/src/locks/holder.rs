@@ -17,10 +17,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::sync::Mutex;
-
-use crate::api::park::my_id;
-use crate::api::shares::{self, period, set_period};
+use sched::park::my_id;
+use sched::shares::{self, period, set_period};
+use sched::sync::Mutex;
 
 /// A thread was seen to unlock what another thread had locked. Relaxed, as all records here: a lock that was
 /// taken at the moment of `track` has none, which is allowed.

@@ -3,16 +3,12 @@
 use std::time::Instant;
 
 #[cfg(not(loom))]
-pub(super) use crate::api::park::Waiting;
+use crate::queue::is_endless;
+use crate::queue::{Ended, Guard, Queue, WaitOptions, wait};
+pub(super) use sched::park::Waiting;
 #[cfg(not(loom))]
-use crate::api::park::spinning_pays;
-use crate::g::wait::Cancel;
-use crate::g::why::{Awaited, On, Why};
-#[cfg(loom)]
-pub(super) use crate::modelled::Waiting;
-#[cfg(not(loom))]
-use crate::wait::queue::is_endless;
-use crate::wait::queue::{Ended, Guard, Queue, WaitOptions, wait};
+use sched::park::spinning_pays;
+use sched::{Awaited, Cancel, On, Why};
 
 /// What may end a wait for a lock before the waiter is woken.
 #[derive(Clone, Copy, Debug)]
@@ -136,12 +132,12 @@ pub(super) fn stay<'l, S, T, O>(
 /// wait is cancellable, else aborts.
 #[cfg(not(loom))]
 pub(super) fn check_fork(patience: Patience) {
-    if !crate::sys::fork::is_forked() || !is_endless(patience.deadline) {
+    if !sched::fork::is_forked() || !is_endless(patience.deadline) {
         return;
     }
     match patience.cancel {
-        Cancel::Ends | Cancel::Masked => crate::sys::fork::check_or_panic(),
-        Cancel::Waits => crate::sys::fork::check_or_abort(),
+        Cancel::Ends | Cancel::Masked => sched::fork::check_or_panic(),
+        Cancel::Waits => sched::fork::check_or_abort(),
     }
 }
 

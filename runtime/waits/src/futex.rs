@@ -31,17 +31,13 @@
 #[cfg(not(loom))]
 pub mod std_word;
 
-use crate::g::wait::Outcome;
-use crate::sync::{
+use crate::queue::{Lock, Queue, Spot, WaitOptions, Wakes};
+use sched::Outcome;
+use sched::park::Waiting;
+use sched::sync::{
     atomic::{AtomicU32, Ordering},
     broken,
 };
-use crate::wait::queue::{Lock, Queue, Spot, WaitOptions, Wakes};
-
-#[cfg(not(loom))]
-use crate::api::park::Waiting;
-#[cfg(loom)]
-use crate::modelled::Waiting;
 
 /// The number of buckets; a power of two.
 #[cfg(not(loom))]
@@ -217,11 +213,11 @@ fn address(word: &AtomicU32) -> usize {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
-    use crate::g::wait::Cancel;
-    use crate::modelled::Sleeper;
-    use crate::sync::models::{Reached, Turns, explore};
     use loom::sync::Arc;
     use loom::thread;
+    use sched::Cancel;
+    use sched::modelled::Sleeper;
+    use sched::sync::models::{Reached, Turns, explore};
 
     struct World {
         table: Table,

@@ -5,10 +5,10 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 
 use super::{Patience, Person, all_end, i_may_wait, person};
-use crate::g::wait::Outcome;
-use crate::modelled::Sleeper;
-use crate::sync::models::explore;
-use crate::wait::locks::{RwLock, Wants};
+use crate::locks::{RwLock, Wants};
+use sched::Outcome;
+use sched::modelled::Sleeper;
+use sched::sync::models::explore;
 
 /// A lock and the count that it guards.
 struct Counter {

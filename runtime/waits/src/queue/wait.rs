@@ -4,13 +4,10 @@
 
 use std::time::Instant;
 
-use super::{Guard, Lock, Node, Queue};
-use crate::g::wait::Outcome;
+use sched::Outcome;
+use sched::park::Waiting;
 
-#[cfg(not(loom))]
-use crate::api::park::Waiting;
-#[cfg(loom)]
-use crate::modelled::Waiting;
+use super::{Guard, Lock, Node, Queue};
 
 /// A wait that timed out or was cancelled, with the lock held again.
 #[derive(Debug)]
@@ -18,7 +15,7 @@ pub struct Ended<'l, S, T> {
     /// `TimedOut` or `Cancelled`.
     pub outcome: Outcome,
     /// The guard. After `Cancelled`, drop the guard and then call
-    /// [`unwind_if_cancelled`](crate::api::park::unwind_if_cancelled).
+    /// [`unwind_if_cancelled`](sched::park::unwind_if_cancelled).
     pub guard: Guard<'l, S>,
     /// The payload as it was given: nothing was granted.
     pub payload: T,
@@ -82,8 +79,8 @@ impl<'l, S, T, Q: Fn(&mut S) -> &mut Queue<T>> Spot<'l, S, T, Q> {
         // In a child of `fork` the waker may not exist. An endless park there would unwind, so refuse it
         // here, before the push.
         #[cfg(not(loom))]
-        if crate::sys::fork::is_forked() && is_endless(how.deadline) {
-            crate::sys::fork::check_or_panic();
+        if sched::fork::is_forked() && is_endless(how.deadline) {
+            sched::fork::check_or_panic();
         }
         let node = self.node.insert(Node::of_thread(waiting.ticket(), 0, payload));
         // SAFETY: the queue is under its lock, and the node is new. The spot stays in place until `leave`, by

@@ -4,14 +4,13 @@
 //! queue. A caller that finds the stage `Done` reads only the stage and never takes the lock.
 
 use super::locker::{Line, Patience, stay};
-use crate::g::wait::Outcome;
-use crate::g::why::Why;
-use crate::sync::{
+use crate::queue::Wakes;
+use crate::queue::{Lock, Queue};
+use sched::sync::{
     atomic::{AtomicU8, Ordering},
     broken,
 };
-use crate::wait::queue::Wakes;
-use crate::wait::queue::{Lock, Queue};
+use sched::{Outcome, Why};
 
 /// How far the step has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

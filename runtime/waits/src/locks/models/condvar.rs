@@ -4,9 +4,9 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{Patience, Person, all_end, i_may_wait, person};
-use crate::g::wait::Outcome;
-use crate::sync::models::explore;
-use crate::wait::locks::{Condvar, Mutex};
+use crate::locks::{Condvar, Mutex};
+use sched::Outcome;
+use sched::sync::models::explore;
 
 /// A count of permits that takers wait for. The count changes under the mutex.
 #[derive(Default)]

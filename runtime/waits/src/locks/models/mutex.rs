@@ -5,10 +5,10 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 
 use super::{Patience, Person, all_end, i_may_wait, person};
-use crate::g::wait::Outcome;
-use crate::modelled::Sleeper;
-use crate::sync::models::{Reached, explore};
-use crate::wait::locks::Mutex;
+use crate::locks::Mutex;
+use sched::Outcome;
+use sched::modelled::Sleeper;
+use sched::sync::models::{Reached, explore};
 
 /// A mutex and the count that it guards.
 struct Counter {

@@ -6,9 +6,9 @@ use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
 
 use super::{Due, Next};
-use crate::g::wait::Outcome;
-use crate::modelled::Sleeper;
-use crate::sync::models::explore;
+use sched::Outcome;
+use sched::modelled::Sleeper;
+use sched::sync::models::explore;
 
 const MS: Duration = Duration::from_millis(1);
 

@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use super::{Guard, Lock, Queue, WaitFuture, Wakes, wait};
-use crate::api::park::Waiting;
-use crate::g::wait::{Cancel, Outcome};
+use sched::park::Waiting;
+use sched::{Cancel, Outcome};
 
 /// A count of permits, and the waiters for a permit. A waiter's payload is true if it was granted a permit.
 #[derive(Default)]

@@ -8,9 +8,9 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 
 use super::{Patience, Person, all_end, i_may_wait, person};
-use crate::modelled::drive;
-use crate::sync::models::{Reached, explore};
-use crate::wait::locks::{Mutex, MutexFuture, RwLock, RwLockFuture, Wants};
+use crate::locks::{Mutex, MutexFuture, RwLock, RwLockFuture, Wants};
+use sched::modelled::drive;
+use sched::sync::models::{Reached, explore};
 
 fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))

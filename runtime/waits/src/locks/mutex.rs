@@ -3,13 +3,12 @@
 
 use super::holder::Holder;
 use super::locker::{Line, Patience, is_long_ago, spin, stay};
-use crate::g::wait::Outcome;
-use crate::g::why::{Awaited, Why};
-use crate::sync::{
+use crate::queue::{Guard, Lock, Queue, Wake};
+use sched::sync::{
     atomic::{AtomicU32, Ordering},
     broken,
 };
-use crate::wait::queue::{Guard, Lock, Queue, Wake};
+use sched::{Awaited, Outcome, Why};
 
 const LOCKED: u32 = 1;
 /// The queue is not empty. Changes under the queue's lock.

@@ -4,9 +4,9 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 
 use super::{Patience, Person, all_end, i_may_wait, person};
-use crate::g::wait::Outcome;
-use crate::sync::models::explore;
-use crate::wait::locks::{Once, Stage};
+use crate::locks::{Once, Stage};
+use sched::Outcome;
+use sched::sync::models::explore;
 
 struct Value {
     once: Once,

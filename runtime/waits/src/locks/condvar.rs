@@ -26,13 +26,12 @@ use std::ptr;
 
 use super::locker::{Line, Patience, Waiting, check_fork};
 use super::mutex::{Mutex, NOT_YET, Waiter};
-use crate::g::wait::Outcome;
-use crate::g::why::Why;
-use crate::sync::{
+use crate::queue::{Lock, Node, Queue, Wake};
+use sched::sync::{
     atomic::{AtomicPtr, Ordering},
     broken,
 };
-use crate::wait::queue::{Lock, Node, Queue, Wake};
+use sched::{Outcome, Why};
 
 /// A condition variable without a mutex. The file's head explains its protocol.
 pub struct Condvar {

@@ -10,7 +10,7 @@ use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
 
 use super::Patience;
-use crate::modelled::Sleeper;
+use sched::modelled::Sleeper;
 
 /// A thread of a model, with the sleeper that it parks on.
 struct Person<T> {

@@ -23,8 +23,8 @@ use std::task::{Context, Poll, ready};
 use super::locker::Line;
 use super::mutex::{Mutex, Waiter};
 use super::rwlock::{Queues, RwLock, Waiter as RwWaiter, Wants};
-use crate::sync::broken;
-use crate::wait::queue::{Guard, PassOn, Queue, WaitFuture};
+use crate::queue::{Guard, PassOn, Queue, WaitFuture};
+use sched::sync::broken;
 
 /// Locks a mutex. When it is ready, the caller has the mutex.
 #[must_use = "futures do nothing unless polled"]

@@ -15,8 +15,8 @@ use std::ops::{Deref, DerefMut};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 #[cfg(not(loom))]
-use crate::api::backoff::Backoff;
-use crate::sync::{
+use sched::Backoff;
+use sched::sync::{
     atomic::{AtomicBool, Ordering},
     broken,
     cell::UnsafeCell,
@@ -275,8 +275,8 @@ mod loom_lock {
 #[cfg(all(test, loom))]
 mod models {
     use super::Spin;
-    use crate::sync::models::Reached;
     use loom::{cell::UnsafeCell, sync::Arc, thread};
+    use sched::sync::models::Reached;
 
     type Counted = (Spin, UnsafeCell<u32>);
 

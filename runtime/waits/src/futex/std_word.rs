@@ -3,14 +3,13 @@
 
 use std::sync::atomic::AtomicU32;
 
-use crate::api::foreign::{is_thread_of_its_own, keep_errno, park_here};
-use crate::api::park::Waiting;
-use crate::api::simulation::OutsideWait;
-use crate::api::std_wait::StdWaiter;
-use crate::g::wait::{Cancel, Outcome};
-use crate::g::why::Why;
-use crate::sys::fork;
-use crate::wait::futex::{Changed, Company, TABLE};
+use sched::foreign::{is_thread_of_its_own, keep_errno, park_here};
+use sched::park::Waiting;
+use sched::simulation::OutsideWait;
+use sched::std_wait::StdWaiter;
+use sched::{Cancel, Outcome, Why, fork};
+
+use crate::futex::{Changed, Company, TABLE};
 
 /// How a wait for a word ended, or who waits instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
