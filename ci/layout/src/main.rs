@@ -127,7 +127,7 @@ const BOUNDS: &[Bounds] = &[
         pairs: 0,
         circle: 0,
         circle_of_rooms: 0,
-        circle_in_room: 5,
+        circle_in_room: 3,
         circle_with_methods: 0,
         features: 2,
     },
