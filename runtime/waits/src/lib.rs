@@ -23,10 +23,10 @@
 //!
 //! # Locks
 //!
-//! The lock of a primitive with a wait queue (`queue/lock.rs`) is taken before every lock of `sched`. Under it
-//! a wait may begin, which may allocate the proxy G of a plain OS thread. No G is made runnable under it, no G
-//! is switched, and no code of the user runs. `notify` of a condition variable takes two of them: first that
-//! of the condition, then that of the mutex.
+//! The lock of a primitive with a wait queue (`queue/lock.rs`) is taken before every lock of `sched`. A wait
+//! may begin under it, which may allocate the proxy G of a plain OS thread. No G is made runnable under it,
+//! no G is switched, and no code of the user runs. `notify` of a condition variable takes two of them: first
+//! that of the condition, then that of the mutex.
 
 // The models access raw cells by unsafe code; loom checks these accesses.
 #![cfg_attr(not(loom), deny(unsafe_code))]
