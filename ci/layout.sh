@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Fails if the files of a crate depend on each other more than its bounds allow, or if comments have too many vague words or long lines.
+# Fails if the files of a crate depend on each other more than its bounds allow, if the core has too many events for its watchers, or if
+# comments have too many vague words or long lines.
 # Usage: ci/layout.sh [--arrows]   (--arrows also prints each dependency)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,9 +17,11 @@ at_most() {
     [ "$count" -le "$bound" ] || over="${over:+$over, }$name"
 }
 words() { git grep -Iiwo -E "$1" -- '*.rs' '*.md' '*.sh' '*.toml' ':!ci/layout.sh'; }
+events() { git grep -hoE 'fn on_[a-z_]+' -- sched/src/notes; }
 long_comments() { git grep -h -E '^ *//.{109}' -- '*.rs' | awk 'length($0) > 110'; }
 
 over=""
+at_most 18 "events of the core" events
 at_most 2 "whoever, somebody, nobody, likewise" words 'whoever|somebody|nobody|likewise'
 at_most 339 "told, tells, tell" words 'told|tells?'
 at_most 121 "whose" words whose

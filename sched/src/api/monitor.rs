@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use timers::clock;
 
+use crate::notes::events::Preempted;
 use crate::p::lease::{Seen, State};
 use crate::run::sched::Sched;
 use crate::run::signal;
@@ -150,7 +151,7 @@ impl Monitor {
             note_blocked(false);
             return false;
         }
-        self.sched.events.on_p_retaken(p_ref, seen, blocking, away_ns, doing);
+        self.sched.events.on_preempted(p_ref, Preempted::Retaken(seen, doing), blocking, away_ns);
         if let Some(m) = m.filter(|_| !blocking && doing == Doing::Computing) {
             self.sched.crowd.add(m, seen);
         }

@@ -19,6 +19,7 @@ use crate::g::why::{On, Why};
 use crate::g::{GRef, Ticket};
 use crate::m::current::{current_g, on_m};
 use crate::m::{Loan, os_thread};
+use crate::notes::events::{At, on_delay};
 use crate::run::boundary::{self, enter};
 use crate::run::task::Cancelled;
 use crate::run::wake;
@@ -208,7 +209,7 @@ fn arm_timer(g: OwnG, number: u32, when: u64) -> Option<boundary::Entered> {
         return Some(entered);
     }
     // The stop does not follow at once, or there is none.
-    held.inspect(|held| held.on_delay());
+    held.inspect(|&held| on_delay(At::P(held)));
     None
 }
 

@@ -14,8 +14,8 @@ use crate::choices::simulation;
 use crate::g::own::OwnG;
 use crate::g::payload::put;
 use crate::g::{GRef, Status, table};
-use crate::m::M;
 use crate::m::current::current_g;
+use crate::notes::events::At;
 use crate::p::Held;
 use crate::run::boundary::{Entered, enter};
 use crate::run::sched::Sched;
@@ -229,11 +229,11 @@ fn spawn_alone(entered: Entered, spec: Spec, needs: Needs, init: Init<'_>) -> io
     init(unsafe { OwnG::new(g) });
     let publish = || match entered.held() {
         Some(held) => held.counters.spawn(|| {
-            held.on_spawned(g, M::events);
+            sched.events.on_spawned(At::P(held), g);
             held.queue.put_fresh(g);
         }),
         None => sched.closing.spawn_without_p(|| {
-            sched.events.on_spawned_outside(g);
+            sched.events.on_spawned(At::Outside, g);
             sched.global.push(g);
         }),
     };
@@ -267,7 +267,7 @@ fn spawn_from_outside(sched: &Arc<Sched>, spec: Spec, needs: Needs, init: Init<'
     }
     init(own);
     admitted.commit();
-    sched.events.on_spawned_outside(g);
+    sched.events.on_spawned(At::Outside, g);
     sched.make_work(|| sched.global.push(g));
     Ok(g)
 }

@@ -15,7 +15,6 @@
 //! The time lies in a table of the runtime and not in the G, which has no room for it. A G finds its place by
 //! its index. If another G has that place, the next wake-up is the sample instead.
 
-use std::panic::Location;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use timers::clock;
@@ -23,17 +22,6 @@ use timers::clock;
 use crate::g::GRef;
 use crate::notes::places::Places;
 use crate::p::measured::Measured;
-
-/// A run of a G after a wake-up that is a sample.
-pub(crate) struct SampledRun {
-    pub(crate) began: u64,
-    /// How long the G waited for a P.
-    pub(crate) waited: u64,
-    /// How many wake-ups the sample stands for.
-    pub(crate) weight: u64,
-    pub(crate) polls: bool,
-    pub(crate) place: Option<&'static Location<'static>>,
-}
 
 /// How many samples can be on their way at a time.
 const STAMPS: usize = 1024;

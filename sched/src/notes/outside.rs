@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use std::panic::Location;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::g::list::GList;
 use crate::g::wait::Outcome;
 use crate::g::{G, Runtime};
 use crate::m::M;
@@ -85,11 +84,6 @@ impl Outside {
         self.notes(Kind::Stop, g.id(), stopped.argument());
     }
 
-    /// Records that `g` parks. *Runs on: as `stops`.*
-    pub(crate) fn parks(&self, g: &G) {
-        self.stops(g, Stopped::Park(g.waits_for_number()));
-    }
-
     /// Records that `g` was made ready. *Runs on: any thread, before an M can see `g` in a queue.*
     pub(crate) fn readies(&self, g: &G, by: By) {
         self.notes(Kind::Ready, g.id(), by as u16);
@@ -99,13 +93,6 @@ impl Outside {
     pub(crate) fn goes_on(&self, g: &G) {
         // Only a timer lets a wait time out. Who else has decided it is not known.
         self.readies(g, if g.wait.outcome() == Outcome::TimedOut { By::Timer } else { By::Scheduler });
-    }
-
-    /// Records that all `gs` were made ready. *Runs on: as `readies`.*
-    pub(crate) fn readies_all(&self, gs: &GList, by: By) {
-        if self.places.load(Ordering::Relaxed) != 0 {
-            gs.iter().for_each(|g| self.readies(g, by));
-        }
     }
 
     /// Records that `g` was spawned. *Runs on: as `readies`.*

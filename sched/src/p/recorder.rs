@@ -103,16 +103,6 @@ impl Recorder {
 /// wake-up and of a spawn are called when the sampler of the P says so. The other hooks look whether a
 /// recording has begun or ended.
 impl Held<'_> {
-    /// Notices that a recording has begun. Every so many rounds suffice. The next G may come from the global
-    /// queue, so this does what `searches` does.
-    #[inline]
-    pub(crate) fn look_for_recorder(self) {
-        if self.recorder.on().is_some() {
-            self.own().set_records(true);
-            self.searches();
-        }
-    }
-
     /// Records that `g` begins to run.
     #[inline(always)]
     pub(crate) fn runs(self, g: &G) {
@@ -129,14 +119,6 @@ impl Held<'_> {
         }
     }
 
-    /// Records that `g` parks, and for what it waits. *Runs on: as `stops`.*
-    #[inline(always)]
-    pub(crate) fn parks(self, g: &G) {
-        if self.own().records() {
-            self.records(|writer| writer.stops(Stopped::Park(g.waits_for_number()).argument()));
-        }
-    }
-
     /// Records that the G that has just stopped is ready again, because its wait was decided before the
     /// commit.
     #[inline(always)]
@@ -148,10 +130,11 @@ impl Held<'_> {
 
     /// Writes a stop that is still to be written, and ends the moment. Called if the search for the next G
     /// takes long, or finds a G that another thread has put there. Its run must not have the stamp of an
-    /// earlier stop.
+    /// earlier stop. A P that runs Gs without a stop calls this every so many rounds, and so notices that a
+    /// recording has begun.
     #[inline(always)]
     pub(crate) fn searches(self) {
-        if self.own().records() {
+        if self.recorder.on().is_some() {
             self.records(|writer| {
                 writer.write_stop();
                 writer.end_moment();
@@ -165,8 +148,8 @@ impl Held<'_> {
         self.records_here(|writer| writer.write(Kind::Ready, g.id(), by as u16));
     }
 
-    /// As `readies`, for one of many Gs that are made ready at one moment.
-    pub(crate) fn readies_one_of_many(self, g: &G, by: By) {
+    /// As `readies`, in the moment of the poll that has woken `g`.
+    pub(crate) fn readies_in_moment(self, g: &G, by: By) {
         self.records_here(|writer| writer.write_in_moment(Kind::Ready, g.id(), by as u16));
     }
 
@@ -179,22 +162,6 @@ impl Held<'_> {
                 writer.end_moment();
                 writer.write_in_moment(kind, id, argument_of(argument));
             });
-        }
-    }
-
-    /// Records an event of the moment. Begins one if there is none.
-    #[inline(always)]
-    pub(crate) fn notes_in_moment(self, kind: Kind, id: u64, argument: usize) {
-        if self.recorder.on().is_some() {
-            self.records(|writer| writer.write_in_moment(kind, id, argument_of(argument)));
-        }
-    }
-
-    /// Ends the moment: what happens next takes time, or the next G to run comes from elsewhere.
-    #[inline(always)]
-    pub(crate) fn ends_moment(self) {
-        if self.own().records() {
-            self.records(RingWriter::end_moment);
         }
     }
 

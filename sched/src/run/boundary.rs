@@ -43,7 +43,9 @@ use crate::g::wait::{Decision, Outcome};
 use crate::g::{GRef, Status, panics};
 use crate::m::current::current;
 use crate::m::{Loan, M, OwnM};
+use crate::notes::events::{At, Preempted, Stops};
 use crate::p::Held;
+use crate::p::event::By;
 use crate::run::contexts;
 use crate::run::sched::Sched;
 use crate::stack::coro::Coro;
@@ -228,7 +230,7 @@ fn give_up(m: OwnM<'_>, held: Held<'_>) {
     let (g, sched, p) =
         (m.running_or_hooked().expect("user code on an M belongs to a G"), m.sched(), held.p());
     let blocking = g.binding.is_blocking();
-    sched.events.on_asked_for_p(m, p, g, blocking);
+    sched.events.on_preempted(p, Preempted::Asked, blocking, p.away_ns());
     if blocking {
         m.give_up(held);
         sched.hand_off(p);
@@ -255,7 +257,7 @@ fn wait_in_place(m: OwnM<'_>, g: GRef, queue_up: impl FnOnce(GRef)) -> Held<'_> 
         unsafe { g.set_in_place(Some(m)) };
     }
     g.set_status(Status::Runnable);
-    sched.events.on_stop_for_a_p(g);
+    sched.events.on_stop(m, g, Stops::WaitsForP);
     queue_up(g);
     debug_assert!(m.lent_p().is_none(), "the M still has a P that it passed on");
     sched.sleep_for_a_p(m);
@@ -462,7 +464,7 @@ struct Limit {
 #[cold]
 fn park_in_place(g: OwnG, entered: Entered, limit: Option<Limit>) {
     let m = entered.m();
-    m.sched().events.on_stop_in_place(m, g.shared());
+    m.sched().events.on_stop(m, g.shared(), Stops::Parks);
     m.sched().roaming.end(m);
     hand_p_off(m);
     // SAFETY: `g` runs here, on `m`.
@@ -472,7 +474,7 @@ fn park_in_place(g: OwnG, entered: Entered, limit: Option<Limit>) {
     if g.wait.commit() {
         sleep_in_place(m, g.shared(), limit);
     } else {
-        m.sched().events.on_goes_on(g.shared());
+        m.sched().events.on_goes_on(m, g.shared());
     }
     g.set_status(Status::Running);
     debug_assert!(g.wait.is_decided(), "a wait in place ended undecided");
@@ -504,7 +506,7 @@ fn sleep_in_place(m: OwnM<'_>, g: GRef, limit: Option<Limit>) {
         let times_out =
             limit.is_some_and(|limit| g.wait.decide(limit.number, Outcome::TimedOut) == Decision::Parked);
         if times_out {
-            m.sched().events.on_limit_in_place(g);
+            m.sched().events.on_ready(At::Either, g, By::Timer);
         }
         times_out
     };

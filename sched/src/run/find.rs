@@ -12,6 +12,7 @@ use crate::asleep::wish::Wish;
 use crate::g::GRef;
 use crate::g::list::GList;
 use crate::m::{MRef, OwnM};
+use crate::notes::events::{At, Does, Left, on_delay};
 use crate::p::event::By;
 use crate::p::{Held, P};
 use crate::run::sched::Sched;
@@ -63,7 +64,7 @@ impl Sched {
                 continue;
             }
             let found = self.next_g(m, held).or_else(|| {
-                held.on_search();
+                on_delay(At::P(held));
                 self.polled_g(m, held).or_else(|| self.stolen_g(m, held))
             });
             if let Some(g) = found {
@@ -96,7 +97,7 @@ impl Sched {
             if let Some(g) = held.queue.pop(1, &mut 0) {
                 return Some(g);
             }
-            held.on_delay();
+            on_delay(At::P(held));
         }
         m.home.pop()
     }
@@ -115,7 +116,7 @@ impl Sched {
         let Some(next) = self.idle.take_wanting() else { return false };
         let p = held.index;
         self.publish_handed(held);
-        held.on_p_handed_off();
+        held.on_p_left(Left::HandedOff);
         m.give_up(held);
         if m.own().spinning.replace(false) {
             self.idle.stop_spinning();
@@ -196,7 +197,7 @@ impl Sched {
                 if let Some(g) = held.queue.pop(1, &mut 0) {
                     return Some(g);
                 }
-                held.on_delay();
+                on_delay(At::P(held));
             }
         }
         self.global.pop_batch(ps, |g| held.queue.put_woken(g))
@@ -228,7 +229,7 @@ impl Sched {
     /// or parks.
     fn rest(&self, m: OwnM<'_>, held: Held<'_>) -> Then {
         let p = held.p();
-        self.events.on_p_idle(m, held);
+        self.events.on_m(m, Does::Idles(held));
         m.give_up(held);
         self.put_idle(p.index);
         self.rest_without_p(m)
@@ -318,7 +319,7 @@ impl Sched {
         if !m.sleep.rest.begin(SleepKind::Polls, has_work) {
             return None;
         }
-        self.events.on_m_sleeps(m, SleepKind::Polls);
+        self.events.on_m(m, Does::Sleeps(SleepKind::Polls));
         let woken = self.wait_for_events(m, turn, until);
         if look_at != clock::NEVER && woken.is_empty() && clock::now() >= look_at {
             // Before `over`: the look counts this M as asleep.
@@ -338,7 +339,7 @@ impl Sched {
         self.idle.count_spinning();
         m.own().spinning.set(true);
         held.counters.net_wakes.add(woken.len() as u64);
-        held.on_polled_for(woken.len());
+        held.on_polled(woken.len());
         self.ready_all(held, woken, By::Network);
         self.steal_due_timers(held);
     }
@@ -346,9 +347,8 @@ impl Sched {
     /// Makes Gs runnable that the network has woken while all Ps are busy; sysmon makes one of them look at
     /// this work. *Runs on: `m`, which has left the netpoller, without a P.*
     pub(crate) fn leave_to_busy_ps(&self, m: OwnM<'_>, woken: GList) {
-        self.events.on_m_woken(m);
-        self.events.on_all_ready_outside(&woken, By::Network);
-        self.make_work(|| self.global.append(woken));
+        self.events.on_m(m, Does::Wakes);
+        self.ready_all_globally(woken, By::Network);
         self.sysmon.wake();
     }
 
@@ -425,7 +425,7 @@ impl Sched {
     /// list of parked Ms, where `Closing::exit` finds it.*
     fn sleep_until_handed(&self, m: OwnM<'_>) -> Then {
         debug_assert!(!m.own().spinning.get());
-        self.events.on_m_sleeps(m, SleepKind::Parked);
+        self.events.on_m(m, Does::Sleeps(SleepKind::Parked));
         let wish = m.sleep.wish.await_in_list(
             m.sleep.rest.begin(SleepKind::Parked, || !m.home.is_empty()),
             || self.sleep_on_note(m, m.watches().then_some(lone_watch::LOOK)),
@@ -442,7 +442,7 @@ impl Sched {
             }
         };
         m.sleep.rest.over();
-        self.events.on_m_woken(m);
+        self.events.on_m(m, Does::Wakes);
         self.end_watch(m);
         then
     }

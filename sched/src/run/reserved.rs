@@ -27,6 +27,7 @@ use timers::clock;
 use crate::asleep::rest::SleepKind;
 use crate::g::GRef;
 use crate::m::OwnM;
+use crate::notes::events::Does;
 use crate::p::event::By;
 use crate::run::boundary::hand_p_off;
 use crate::run::sched::Sched;
@@ -110,7 +111,7 @@ impl Sched {
         let Some(woken) = self.block_once(m, turn) else { return };
         let next = self.heaps.time_sleep_until();
         if woken.is_empty() && next > clock::now() {
-            self.events.on_m_woken(m);
+            self.events.on_m(m, Does::Wakes);
             // An M has parked because this one watched (`rest_without_p`), and takes over: this one stops
             // now.
             if !self.lacks_watchers() {

@@ -12,6 +12,7 @@ use crate::g::why::Why;
 use crate::g::{GRef, Status};
 use crate::m::OwnM;
 use crate::m::release::release;
+use crate::notes::events::{At, Left, Stops, on_delay};
 use crate::p::Held;
 use crate::run::boundary;
 use crate::run::sched::Sched;
@@ -38,7 +39,7 @@ impl Sched {
         if round.is_multiple_of(GLOBAL_FIRST) {
             self.publish_handed(held);
             self.poll_now(m, held);
-            held.on_round();
+            on_delay(At::P(held));
             self.poll_station(m);
             if self.coros.shortage.anyone_waits() {
                 self.share_stacks(held);
@@ -57,7 +58,7 @@ impl Sched {
         };
         own.slice.set(slice);
         g.or_else(|| {
-            held.on_round();
+            on_delay(At::P(held));
             self.global.pop_batch(self.procs(), |g| held.queue.put_woken(g))
         })
     }
@@ -92,7 +93,6 @@ impl Sched {
     pub(crate) fn may_run<'m>(&self, m: OwnM<'m>, g: GRef) -> Option<Held<'m>> {
         let Some(held) = m.held() else {
             // The wait of `g` was decided before its commit, and sysmon has taken the P.
-            self.events.on_goes_on(g);
             self.queue_without_p(m, g);
             return None;
         };
@@ -160,9 +160,9 @@ impl Sched {
     pub(crate) fn stopped(&self, m: OwnM<'_>, g: GRef, stop: Stop) -> bool {
         match stop {
             Stop::Park => {
-                self.events.on_stop(m, g, Stop::Park);
+                self.events.on_stop(m, g, Stops::Parks);
                 if !self.commit(m, g) {
-                    self.events.on_no_stop(m);
+                    self.events.on_goes_on(m, g);
                     return true;
                 }
             }
@@ -188,9 +188,8 @@ impl Sched {
 
     /// Runs `g` until it stops. Its wake-up is a sample of this weight.
     fn run_sampled(&self, m: OwnM<'_>, held: Held<'_>, g: GRef, weight: u8) {
-        let sample = self.events.on_sample_runs(held, g, weight);
-        let Some(stop) = self.resume_g::<true>(m, held, g) else { return };
-        self.events.on_sample_stops(m, &sample);
+        let run = || self.resume_g::<true>(m, held, g);
+        let Some(stop) = self.events.on_sampled_run(m, held, g, weight, run) else { return };
         if self.stopped(m, g, stop) {
             self.run(m, g);
         }
@@ -217,7 +216,7 @@ impl Sched {
         };
         debug_assert!(!m.own().spinning.get(), "the promise to look for work would be lost");
         let p = held.index;
-        held.on_p_handed_off();
+        held.on_p_left(Left::HandedOff);
         m.give_up(held);
         self.hand_to(waiting, p, false);
         true
@@ -250,7 +249,7 @@ impl Sched {
         match m.held() {
             Some(held) => {
                 held.counters.yields.one();
-                self.events.on_yield(m, held, g);
+                self.events.on_stop(m, g, Stops::Yields(Some(held)));
                 if g.binding.is_home() {
                     m.home.push(g);
                 } else {
@@ -258,7 +257,7 @@ impl Sched {
                 }
             }
             None => {
-                self.events.on_stop(m, g, Stop::Yield);
+                self.events.on_stop(m, g, Stops::Yields(None));
                 self.queue_without_p(m, g);
             }
         }
@@ -266,7 +265,7 @@ impl Sched {
 
     /// Parks `g` between two polls of its future: gives its stack back first, then commits the wait.
     fn pending(&self, m: OwnM<'_>, g: GRef) {
-        self.events.on_stop(m, g, Stop::Pending);
+        self.events.on_stop(m, g, Stops::Pends);
         self.polled(m);
         // A stack of another size stays with `g`: the next poll needs it, and the default size may be too
         // small.
@@ -276,10 +275,7 @@ impl Sched {
         let number = g.wait.arm(Cancel::Ends);
         g.set_waits_for(Why::Future, std::ptr::null());
         if !(g.wakes.park(number) && self.commit(m, g)) {
-            self.events.on_no_stop(m);
-            if m.held().is_none() {
-                self.events.on_goes_on(g);
-            }
+            self.events.on_goes_on(m, g);
             self.yielded(m, g);
         }
     }
@@ -292,7 +288,7 @@ impl Sched {
     }
 
     fn ended(&self, m: OwnM<'_>, g: GRef) {
-        self.events.on_stop(m, g, Stop::Done);
+        self.events.on_stop(m, g, Stops::Ends);
         self.give_coro(m, g);
         g.set_status(Status::Dead);
         match m.held() {
@@ -321,7 +317,7 @@ impl Sched {
 fn pop_also_home(m: OwnM<'_>, held: Held<'_>, round: u32, slice: &mut u32) -> Option<GRef> {
     let elsewhere = if round.is_multiple_of(2) { held.queue.pop(round / 2, slice) } else { None };
     elsewhere.or_else(|| {
-        held.on_search();
+        on_delay(At::P(held));
         m.home.pop()
     })
 }

@@ -30,7 +30,7 @@ use crate::m::thread_calls::ThreadCalls;
 use crate::m::threads::Threads;
 use crate::m::{M, MRef, OwnM};
 use crate::notes::await_stacks::TakeStack;
-use crate::notes::events::{Asked, Events};
+use crate::notes::events::{Asked, Does, Events};
 use crate::notes::hogs::HogNotes;
 use crate::notes::spawn_stacks::SpawnStacks;
 use crate::p::closing::Closing;
@@ -284,7 +284,7 @@ impl Sched {
         if let Some(held) = m.held() {
             // This M may have blocked in the netpoller, or have been about to.
             held.own().set_uncovered();
-            self.events.on_p_taken(m, held);
+            self.events.on_m(m, Does::Takes(held));
         }
         m.own().since.set(0);
         self.sysmon.wake_if_asleep();

@@ -21,7 +21,7 @@ use crate::m::current::current;
 use crate::m::os_thread;
 use crate::m::release::release;
 use crate::m::{M, OwnM};
-use crate::notes::events;
+use crate::notes::events::{At, on_delay};
 use crate::p::Held;
 use crate::p::event::By;
 use crate::p::run_queue::RunQueue;
@@ -59,7 +59,7 @@ pub(crate) fn wake_at_end(entered: &Entered, ticket: Ticket) {
     match local_p(entered, g) {
         Some(held) if RunQueue::is_over(held.own().slice.get()) => ready_next(entered.m(), held, g),
         Some(held) => {
-            held.on_ready(g, M::events);
+            entered.m().sched().events.on_ready(At::P(held), g, By::Caller);
             held.queue.hand(g);
         }
         None => ready_globally(g, By::Caller),
@@ -84,9 +84,8 @@ pub(crate) fn ready(g: GRef) {
 /// runnable.
 #[inline(always)]
 fn ready_next(m: OwnM<'_>, held: Held<'_>, g: GRef) {
-    held.on_ready(g, M::events);
+    m.sched().events.on_ready(At::P(held), g, By::Caller);
     held.queue.put_next(g);
-    // The scheduler is read again, so that no register keeps it over the look.
     m.sched().wake_for_one(held);
 }
 
@@ -107,39 +106,36 @@ fn wake_unqueueable(g: GRef, by: By) {
     if !g.is_green() {
         return os_thread::wake(g);
     }
-    if events::are_recorded() && !is_forked() {
-        // SAFETY: `g` is parked until its M is woken.
-        unsafe { Sched::of_parked(g) }.events.on_ready_bound(g, by);
-    }
     match g.bound() {
         Bound::Free => unreachable!("the binding of a parked G does not change"),
         Bound::InPlace(m) => {
             // SAFETY: `g` is parked until its M is woken.
-            let _sched = unsafe { Sched::of_parked(g) };
+            let sched = unsafe { Sched::of_parked(g) };
+            sched.events.on_ready(At::Either, g, by);
             m.sleep.end_wait_in_place();
         }
-        Bound::Home(m) => ready_at_home(m, g),
+        Bound::Home(m) => ready_at_home(m, g, by),
     }
 }
 
 /// Makes a parked G runnable on the M to which it is bound.
-fn ready_at_home(m: &M, g: GRef) {
+fn ready_at_home(m: &M, g: GRef, by: By) {
     g.set_status(Status::Runnable);
     // SAFETY: `current` names the M of this OS thread, which outlives that thread.
     match unsafe { current().as_ref() } {
         // The M looks at its queue when the code that it runs now stops.
         Some(here) if ptr::eq(here, m) => {
-            here.sched().events.on_ready_at_home(g);
+            here.sched().events.on_ready(At::Either, g, by);
             m.home.push(g);
         }
         // This M keeps its runtime alive.
-        Some(here) if ptr::eq(here.runtime, g.runtime()) => here.sched().put_home(m, g),
+        Some(here) if ptr::eq(here.runtime, g.runtime()) => here.sched().put_home(m, g, by),
         // In a forked child no M exists that would run the G.
         _ if is_forked() => {}
         _ => {
             // SAFETY: `g` is parked until it is in the queue.
             let sched = unsafe { Sched::of_parked(g) };
-            sched.put_home(m, g);
+            sched.put_home(m, g, by);
         }
     }
 }
@@ -169,7 +165,7 @@ pub(crate) fn ready_globally(g: GRef, by: By) {
     g.set_status(Status::Runnable);
     // SAFETY: `g` is parked until it is in the queue.
     let sched = unsafe { Sched::of_parked(g) };
-    sched.events.on_ready_outside(g, by);
+    sched.events.on_ready(At::Outside, g, by);
     sched.make_work(|| sched.global.push(g));
 }
 
@@ -193,16 +189,14 @@ pub(crate) fn ready_many(mut gs: GList) {
         && let Some(held) = entered.held()
     {
         entered.m().sched().ready_all(held, here, By::Caller);
-        // The caller runs on.
-        held.on_delay();
     }
 }
 
 impl Sched {
     /// Puts a G into the queue of the M to which it is bound, and wakes that M if it sleeps. *Runs on: any
     /// thread.*
-    fn put_home(&self, m: &M, g: GRef) {
-        self.events.on_ready_at_home(g);
+    fn put_home(&self, m: &M, g: GRef, by: By) {
+        self.events.on_ready(At::Either, g, by);
         m.home.push(g);
         match m.sleep.rest.look() {
             None => {}
@@ -267,13 +261,20 @@ impl Sched {
         self.make_work(|| {
             while let Some(g) = gs.pop() {
                 g.set_status(Status::Runnable);
-                held.on_ready_of_many(g, by, M::events);
+                self.events.on_ready(At::P(held), g, by);
                 held.queue.put_woken(g);
             }
         });
         if many {
-            held.on_delay();
+            on_delay(At::P(held));
         }
+    }
+
+    /// Makes parked Gs of this runtime runnable through the global queue. *Runs on: a thread without a P,
+    /// which has decided their waits.*
+    pub(crate) fn ready_all_globally(&self, gs: GList, by: By) {
+        gs.iter().for_each(|g| self.events.on_ready(At::Outside, g, by));
+        self.make_work(|| self.global.append(gs));
     }
 
     /// Publishes work by `publish`, which puts it into a run queue. Wakes an M for the work if a P is idle
@@ -302,7 +303,7 @@ impl Sched {
     fn wake_idle_p_slow(&self) {
         if let Some(p) = self.idle.take_to_look(|p| self.p(p).lease.set_held()) {
             self.start_m(p, true);
-            self.events.on_delay_outside();
+            on_delay(At::Either);
         }
     }
 }

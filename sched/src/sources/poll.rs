@@ -12,6 +12,7 @@ use crate::g::list::GList;
 use crate::g::wait::{Decision, Outcome};
 use crate::g::{GRef, Ticket};
 use crate::m::OwnM;
+use crate::notes::events::{At, on_delay};
 use crate::p::Held;
 use crate::p::event::By;
 use crate::run::sched::Sched;
@@ -75,8 +76,7 @@ impl Sched {
         self.netpoll.polled(clock::now());
         let woken = self.woken_gs(&mut ready);
         if !woken.is_empty() {
-            self.events.on_all_ready_outside(&woken, By::Network);
-            self.make_work(|| self.global.append(woken));
+            self.ready_all_globally(woken, By::Network);
         }
     }
 
@@ -114,7 +114,7 @@ impl Sched {
             } else {
                 self.wake_to_watch();
             }
-            held.on_delay();
+            on_delay(At::P(held));
         }
     }
 

@@ -19,6 +19,7 @@ use timers::clock;
 use crate::g::payload::put;
 use crate::g::{GRef, Status, table};
 use crate::m::current::on_m;
+use crate::notes::events::At;
 use crate::p::Held;
 use crate::p::closing::Admitted;
 use crate::run::sched::Sched;
@@ -94,7 +95,7 @@ impl Sched {
         g.set_status(Status::Runnable);
         put();
         admitted.commit();
-        self.events.on_spawned_by_event(g);
+        self.events.on_spawned(At::Either, g);
         g
     }
 }

@@ -28,6 +28,7 @@ use timers::clock::NEVER;
 use crate::asleep::idle::GiveUp;
 use crate::g::list::GList;
 use crate::m::OwnM;
+use crate::notes::events::Left;
 use crate::p::Held;
 use crate::run::sched::{MAX_PROCS, Sched};
 
@@ -179,7 +180,7 @@ impl Sched {
     fn retire_locked(&self, p: usize, retired: &mut HashSet<usize>) -> u64 {
         // SAFETY: the caller holds `p`, and gives it up by this call.
         let held = unsafe { Held::new(self.p(p)) };
-        held.on_p_retired();
+        held.on_p_left(Left::Retired);
         self.move_queue(p);
         self.coros.take_all(held.coros());
         held.own().set_covered();

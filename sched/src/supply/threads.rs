@@ -8,6 +8,7 @@ use crate::asleep::wish::Wish;
 use crate::m::binding::Bound;
 use crate::m::kept::Keeper;
 use crate::m::{M, MRef, OwnM, current};
+use crate::notes::events::{Does, Left};
 use crate::p::P;
 use crate::run::find::Then;
 use crate::run::sched::Sched;
@@ -147,7 +148,7 @@ impl Sched {
     /// Hands on the P of an M that goes on without. The P goes to an M in line, to an M for waiting work,
     /// else to the idle list. *Runs on: the holder of `p`, which then has it no more.*
     pub(crate) fn hand_off(&self, p: &P) {
-        p.on_p_handed_off();
+        p.on_p_left(Left::HandedOff);
         if p.index >= self.procs() {
             return self.retire(p.index);
         }
@@ -290,7 +291,7 @@ fn m_main(sched: &Arc<Sched>, m: OwnM<'_>) {
     let keeper = Keeper::of(m, sched);
     let wish = m.sleep.wish.take();
     m.own().is_coming_spare.set(wish == Wish::Nothing);
-    sched.events.on_m_start();
+    sched.events.on_m(m, Does::Starts);
     let mut run = || {
         if sched.fulfil(m, wish) == Then::Look {
             sched.run_m(m);
@@ -300,7 +301,7 @@ fn m_main(sched: &Arc<Sched>, m: OwnM<'_>) {
         Some(around) => around(&mut run),
         None => run(),
     }
-    sched.events.on_m_end(m);
+    sched.events.on_m(m, Does::Ends);
     drop(keeper);
     current::set(std::ptr::null());
     sched.config.thread_calls.at_stop();

@@ -16,6 +16,7 @@ use std::sync::{Arc, Weak};
 use crate::asleep::nap::{self, Word};
 use crate::asleep::rest::SleepKind;
 use crate::g::why::Why;
+use crate::notes::events::{At, on_delay};
 use crate::notes::outside::Outside;
 pub use crate::notes::outside::Recorded;
 pub use crate::notes::recording::{Trigger, is_on, set_late_bound, set_on, set_triggered};
@@ -35,7 +36,7 @@ pub fn notice() {
     if let Some(entered) = enter()
         && let Some((held, g)) = entered.held().zip(entered.m().running())
     {
-        held.look_for_recorder();
+        on_delay(At::P(held));
         entered.m().on_run(held, g.shared());
     }
 }
