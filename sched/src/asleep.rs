@@ -64,15 +64,16 @@ impl Sleep {
         Sleep { note: Note::new(), rest: Rest::new(), wish: WishWord::new(), nap: Nap::new() }
     }
 
-    /// Hands P `p` to the M, which is in line for a P or waits for one in place. With `spinning`, hands over
-    /// the promise to look for work too. *Runs on: any thread.*
-    pub(crate) fn hand(&self, p: usize, spinning: bool) {
-        self.wish.hand(p, spinning);
+    /// Hands P `p` to the M, which the caller has taken out of the line for Ps, or which waits for one in
+    /// place. *Runs on: a thread with the lease of `p`.*
+    pub(crate) fn hand(&self, p: usize) {
+        self.wish.hand(p, false);
         self.note.wake();
     }
 
     /// Hands P `p` as `hand` does, to an M that was parked: until it has woken up, another M may take the P
-    /// over. *Runs on: the thread that took the M out of the idle list; so do `watch` and `end`.*
+    /// over. With `spinning`, hands over the promise to look for work too. *Runs on: the thread that took the
+    /// M out of the idle list; so do `watch` and `end`.*
     pub(crate) fn hand_to_parked(&self, p: usize, spinning: bool) {
         self.wish.hand_to_parked(p, spinning);
         self.note.wake();

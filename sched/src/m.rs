@@ -39,8 +39,7 @@ pub(crate) mod thread_calls;
 mod thread_parker;
 pub(crate) mod threads;
 
-use std::cell::{Cell, RefCell, UnsafeCell};
-use std::io;
+use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr;
@@ -53,7 +52,8 @@ use crate::asleep::lone_watch::LoneWatch;
 use crate::asleep::rest::Homes;
 use crate::g::ids;
 use crate::g::own::OwnG;
-use crate::g::{G, GRef, Runtime, table};
+use crate::g::table::KeptGs;
+use crate::g::{G, GRef, Runtime};
 use crate::p::lease::{Lender, Lent, Seen};
 use crate::p::locked_queue::LockedQueue;
 use crate::p::{Held, P};
@@ -70,9 +70,6 @@ pub(crate) enum Loan {
     /// The M runs user code without a P: in `blocking`, or it roams.
     WithoutP,
 }
-
-/// The most dead Gs that an M keeps for its next spawns.
-const KEPT_GS: usize = 128;
 
 /// One M. Ms live as long as their runtime, because sysmon reads them; after the end of its thread, an M
 /// serves the next thread.
@@ -133,7 +130,8 @@ pub(crate) struct Own {
     pub(crate) since: Cell<u64>,
     /// The buffer that every poll of the network reuses.
     pub(crate) ready: RefCell<Vec<Waiter>>,
-    dead: UnsafeCell<Vec<GRef>>,
+    /// The Gs for the next spawns of this thread.
+    pub(crate) unused: KeptGs,
     pub(crate) ids: Cell<ids::Batch>,
     /// How many Gs wait at the M's station (`sources/station.rs`).
     #[cfg(all(feature = "interpose", target_os = "linux"))]
@@ -202,8 +200,7 @@ impl M {
                 records: Cell::new(false),
                 since: Cell::new(0),
                 ready: RefCell::new(Vec::new()),
-                // Full capacity at once, so that the end of a G allocates nothing.
-                dead: UnsafeCell::new(Vec::with_capacity(KEPT_GS + 1)),
+                unused: KeptGs::new(),
                 ids: Cell::new(ids::Batch::EMPTY),
                 #[cfg(all(feature = "interpose", target_os = "linux"))]
                 at_station: Cell::new(0),
@@ -341,41 +338,10 @@ impl<'m> OwnM<'m> {
         self.hooked.store(ptr::null_mut(), Ordering::Relaxed);
     }
 
-    /// Returns an unused G.
-    ///
-    /// # Errors
-    /// Fails if there is no memory for a new G.
-    #[inline]
-    pub(crate) fn take_g(self) -> io::Result<GRef> {
-        // SAFETY: only this thread touches `dead`, and nothing below calls this function or `give_g` again.
-        let dead = unsafe { &mut *self.own().dead.get() };
-        match dead.pop() {
-            Some(g) => {
-                if let Some(next) = dead.last() {
-                    next.will_be_used();
-                }
-                Ok(g)
-            }
-            None => table::take(KEPT_GS / 2, |g| dead.push(g)),
-        }
-    }
-
-    /// Keeps a G that is no longer used.
-    #[inline]
-    pub(crate) fn give_g(self, g: GRef) {
-        // SAFETY: only this thread touches `dead`, and nothing below calls this function or `take_g` again.
-        let dead = unsafe { &mut *self.own().dead.get() };
-        dead.push(g);
-        if dead.len() > KEPT_GS {
-            table::give(dead.drain(..KEPT_GS / 2));
-        }
-    }
-
     /// Releases what the M keeps, because its thread ends. *Runs on: this M. No G is bound to it, or its
     /// runtime exits.*
     pub(crate) fn end(self) {
-        // SAFETY: only this thread touches `dead`, and it calls neither `take_g` nor `give_g` here.
-        table::give(unsafe { &mut *self.own().dead.get() }.drain(..));
+        self.own().unused.give_all();
         *self.own().ready.borrow_mut() = Vec::new();
         self.tid.store(0, Ordering::Relaxed);
     }

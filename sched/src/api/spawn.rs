@@ -219,10 +219,10 @@ fn before_spawn(entered: Entered) -> (Entered, bool) {
 #[inline]
 fn spawn_alone(entered: Entered, spec: Spec, needs: Needs, init: Init<'_>) -> io::Result<GRef> {
     let (m, sched) = (entered.m(), entered.m().sched());
-    let g = m.take_g()?;
+    let g = m.own().unused.take()?;
     let ids = Ids { own: m.next_id(), parent: m.running().map_or(0, |g| g.id()) };
     if let Err(error) = begin(sched, g, ids, spec, needs, || entered.held()) {
-        m.give_g(g);
+        m.own().unused.give(g);
         return Err(error);
     }
     // SAFETY: the G comes from the pool, so this thread alone has it until the G lies in a run queue.

@@ -1,4 +1,5 @@
-//! The table of all Gs of the process, by index, and the pool of the Gs that are not in use.
+//! The table of all Gs of the process, by index, and the pool of the Gs that are not in use. Each thread that
+//! runs Gs keeps some of these for its next spawns (`KeptGs`), and so takes the lock of the pool rarely.
 //!
 //! The table has chunks that double in size and are never freed. So the memory of as many Gs as were ever
 //! alive at once is kept, 256 bytes each. That is the price of harmless stale references.
@@ -6,6 +7,7 @@
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc};
+use std::cell::UnsafeCell;
 use std::io;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
@@ -103,6 +105,55 @@ pub(crate) fn give_proxy_g(g: GRef) {
     }
 }
 
+/// The most Gs that a thread keeps.
+const KEPT: usize = 128;
+
+/// Gs not in use that one thread keeps; the G used last is taken first.
+pub(crate) struct KeptGs(UnsafeCell<Vec<GRef>>);
+
+impl KeptGs {
+    pub(crate) fn new() -> KeptGs {
+        // Full capacity at once, so that the end of a G allocates nothing.
+        KeptGs(UnsafeCell::new(Vec::with_capacity(KEPT + 1)))
+    }
+
+    /// Returns an unused G.
+    ///
+    /// # Errors
+    /// Fails if there is no memory for a new G.
+    #[inline]
+    pub(crate) fn take(&self) -> io::Result<GRef> {
+        // SAFETY: the cell is not shared between threads, and nothing below calls a method of it again.
+        let kept = unsafe { &mut *self.0.get() };
+        match kept.pop() {
+            Some(g) => {
+                if let Some(next) = kept.last() {
+                    next.will_be_used();
+                }
+                Ok(g)
+            }
+            None => take(KEPT / 2, |g| kept.push(g)),
+        }
+    }
+
+    /// Keeps a G without a reference. Gives half of them back to the pool if they are too many.
+    #[inline]
+    pub(crate) fn give(&self, g: GRef) {
+        // SAFETY: as in `take`.
+        let kept = unsafe { &mut *self.0.get() };
+        kept.push(g);
+        if kept.len() > KEPT {
+            give(kept.drain(..KEPT / 2));
+        }
+    }
+
+    /// Gives all of them back to the pool.
+    pub(crate) fn give_all(&self) {
+        // SAFETY: as in `take`.
+        give(unsafe { &mut *self.0.get() }.drain(..));
+    }
+}
+
 /// Makes a new G at the next index. *Runs on: the holder of the pool's lock.*
 fn make(pool: &mut Pool) -> io::Result<GRef> {
     // Relaxed: `MADE` is written under the pool's lock only, which the caller holds.
@@ -165,6 +216,23 @@ mod tests {
         assert_eq!(place_of(3 * FIRST), (2, 0));
         let (chunk, offset) = place_of(u32::MAX - FIRST);
         assert!(chunk < CHUNKS && offset < (FIRST as usize) << chunk);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri does not know the limits of memory")]
+    fn a_thread_keeps_some_gs_and_takes_its_last_first() {
+        let kept = KeptGs::new();
+        // SAFETY: no method of it runs now.
+        let of = |kept: &KeptGs| unsafe { &*kept.0.get() }.len();
+        let g = kept.take().unwrap();
+        assert_eq!(of(&kept), KEPT / 2, "the first spawn takes more");
+        kept.give(g);
+        assert!(std::ptr::eq(kept.take().unwrap(), g));
+        let more: Vec<_> = (0..KEPT).map(|_| kept.take().unwrap()).collect();
+        more.into_iter().chain([g]).for_each(|g| kept.give(g));
+        assert!((KEPT / 2..=KEPT).contains(&of(&kept)), "{} are kept", of(&kept));
+        kept.give_all();
+        assert_eq!(of(&kept), 0);
     }
 
     #[test]

@@ -24,7 +24,7 @@ fn recycle(g: GRef) {
     // SAFETY: `current` names the M of this OS thread, which outlives that thread. The kept Gs belong to the
     // thread, with or without a P.
     match unsafe { current().as_ref().map(|m| OwnM::new(m)) } {
-        Some(m) => m.give_g(g),
+        Some(m) => m.own().unused.give(g),
         None => table::give([g]),
     }
 }

@@ -121,7 +121,7 @@ impl Sched {
         if m.own().spinning.replace(false) {
             self.idle.stop_spinning();
         }
-        self.hand_to(next.m(), p, false);
+        next.m().sleep.hand(p);
         true
     }
 

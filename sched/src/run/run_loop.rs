@@ -218,7 +218,7 @@ impl Sched {
         let p = held.index;
         held.on_p_left(Left::HandedOff);
         m.give_up(held);
-        self.hand_to(waiting, p, false);
+        waiting.sleep.hand(p);
         true
     }
 

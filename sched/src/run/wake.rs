@@ -306,6 +306,15 @@ impl Sched {
             on_delay(At::Either);
         }
     }
+
+    /// Hands P `p` to a parked M, or to a new M if none is parked (Go: `startm`). The caller holds the lease
+    /// of `p`. *Runs on: any thread.*
+    pub(crate) fn start_m(&self, p: usize, spinning: bool) {
+        match self.idle.unpark() {
+            Some(m) => m.m().sleep.hand_to_parked(p, spinning),
+            None => self.start_m_with(p, spinning),
+        }
+    }
 }
 
 impl CaseWaker {

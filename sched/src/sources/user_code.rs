@@ -63,7 +63,7 @@ impl Sched {
             self.late.add_function(user);
             return None;
         };
-        let taken = on_m(|m| (m.take_g(), m.next_id()));
+        let taken = on_m(|m| (m.own().unused.take(), m.next_id()));
         let (g, id) = taken.unwrap_or_else(|| (table::take(0, |_| ()), self.take_ids(1)));
         let Ok(g) = g else {
             // Try again later, by an alarm. The timer itself belongs to the handle, which may have armed it

@@ -124,7 +124,7 @@ impl Sched {
             GiveUp::Idle => true,
             GiveUp::Refused => false,
             GiveUp::To(m) => {
-                self.hand_to(m.m(), p, false);
+                m.m().sleep.hand(p);
                 true
             }
         }

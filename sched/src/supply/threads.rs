@@ -1,4 +1,4 @@
-//! The threads of a runtime: starts, wakes, counts and ends Ms, and hands Ps to them.
+//! The threads of a runtime: starts, counts and ends Ms, and hands their Ps on. `run/wake.rs` wakes them.
 
 use std::io;
 use std::sync::Arc;
@@ -46,12 +46,10 @@ impl Sched {
         }
     }
 
-    /// Hands P `p` to a parked M, or to a new M if none is parked (Go: `startm`). The caller holds the lease
-    /// of `p`. *Runs on: any thread.*
-    pub(crate) fn start_m(&self, p: usize, spinning: bool) {
-        if let Some(m) = self.idle.unpark() {
-            return m.m().sleep.hand_to_parked(p, spinning);
-        }
+    /// Starts an M with P `p`, for which no M is parked. Without a thread the P becomes idle. The caller holds
+    /// the lease of `p`. *Runs on: any thread.*
+    #[cold]
+    pub(crate) fn start_m_with(&self, p: usize, spinning: bool) {
         let handed = Some((p, spinning));
         if let Err(error) = self.new_m(handed) {
             self.report_thread_limit(&error);
@@ -90,7 +88,7 @@ impl Sched {
             };
             let (Bound::InPlace(m) | Bound::Home(m)) = g.bound() else { unreachable!("the G was bound") };
             match self.idle.take(|p| self.p(p).lease.set_held()) {
-                Some(p) => self.hand_to(m, p, false),
+                Some(p) => m.sleep.hand(p),
                 // Another M has taken the P. That M looks for work, and looks once more when it gives the P
                 // up.
                 None => self.global.push(g),
@@ -103,12 +101,6 @@ impl Sched {
         if self.threads.refusal.take() && self.any_work() {
             self.wake_idle_p();
         }
-    }
-
-    /// Hands P `p` to an M that the caller has taken out of the line for Ps, or that waits in place. The
-    /// caller holds the lease of `p`.
-    pub(crate) fn hand_to(&self, m: &M, p: usize, spinning: bool) {
-        m.sleep.hand(p, spinning);
     }
 
     /// Starts an M: with a P if `handed` names one, else as a spare that parks.
@@ -154,7 +146,7 @@ impl Sched {
         }
         self.leave_stacks(p);
         if let Some(m) = self.idle.take_wanting() {
-            return self.hand_to(m.m(), p.index, false);
+            return m.m().sleep.hand(p.index);
         }
         let due = self.heaps.earliest(p.index) <= timers::clock::now();
         if due || !p.queue.is_empty() || !self.global.is_empty() {
