@@ -13,8 +13,10 @@ pub struct Frame {
 }
 
 /// The crates of the runtime, and the crates that it uses between a user's call and the switch.
-const OURS: [&str; 9] = [
+/// Without `interpose` and `sim`: the name alone says too little, as a program may have such a crate.
+const OURS: [&str; 10] = [
     "runtime",
+    "waits",
     "monochrome_inspect",
     "sched",
     "timers",
@@ -24,10 +26,13 @@ const OURS: [&str; 9] = [
     "parking_lot",
     "backtrace",
 ];
-/// The packages of these crates in a registry.
-const PACKAGES: [&str; 9] = [
+/// The packages of these crates and of the two in a registry.
+const PACKAGES: [&str; 12] = [
     "monochrome",
+    "monochrome-waits",
     "monochrome-inspect",
+    "monochrome-interpose",
+    "monochrome-sim",
     "monochrome-sched",
     "monochrome-timers",
     "monochrome-netpoll",
@@ -36,8 +41,17 @@ const PACKAGES: [&str; 9] = [
     "parking_lot",
     "backtrace",
 ];
-/// The folders of the first five in the repository, beside each other.
-const FOLDERS: [&str; 5] = ["runtime", "runtime/inspect", "sched", "timers", "netpoll"];
+/// The folders of the first eight in the repository.
+const FOLDERS: [&str; 8] = [
+    "runtime",
+    "runtime/waits",
+    "runtime/inspect",
+    "runtime/interpose",
+    "runtime/sim",
+    "sched",
+    "timers",
+    "netpoll",
+];
 const STD: [&str; 3] = ["std", "core", "alloc"];
 /// The functions at the root of a stack, of std's panics and of its waits, which belong to no crate by name.
 const GLUE: [&str; 4] = ["stack_init_trampoline", "stack_init_trampoline_return", "__rust_try", "syscall"];
