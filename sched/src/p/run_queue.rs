@@ -22,6 +22,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::g::{G, GRef};
 use crate::p::steal_queue::StealQueue;
+use crate::stack::coro::Coro;
 
 /// From this number on the Gs of a queue are seldom in the cache when they come to run.
 const MANY: usize = 64;
@@ -126,33 +127,36 @@ impl RunQueue {
         }
         *slice = 0;
         let queued = if round.is_multiple_of(FRESH_FIRST) {
-            self.fresh.pop().or_else(|| self.woken.pop())
+            Self::pop_oldest(&self.fresh).or_else(|| Self::pop_oldest(&self.woken))
         } else {
-            self.woken.pop().or_else(|| self.fresh.pop())
+            Self::pop_oldest(&self.woken).or_else(|| Self::pop_oldest(&self.fresh))
         };
         queued.or_else(|| self.take_next())
     }
 
-    /// If many Gs wait here: returns the one that the holder probably pops next, and begins to load the G
-    /// behind that one. Another thread may steal these Gs at any time.
+    /// Takes the oldest G of a queue, and looks ahead if many wait behind it.
     #[inline(always)]
-    pub(crate) fn peek(&self) -> Option<GRef> {
-        if self.woken.len() >= MANY {
-            Self::look_ahead(&self.woken)
-        } else if self.fresh.len() >= MANY {
-            Self::look_ahead(&self.fresh)
-        } else {
-            None
+    fn pop_oldest(queue: &StealQueue<G>) -> Option<GRef> {
+        let (g, left) = queue.pop()?;
+        if left >= MANY {
+            Self::look_ahead(g, queue);
         }
+        Some(g)
     }
 
+    /// Begins to load what probably runs after `g`, and the G behind that one. Another thread may steal these
+    /// Gs at any time.
     #[inline(never)]
-    fn look_ahead(queue: &StealQueue<G>) -> Option<GRef> {
-        let next = queue.peek(0)?;
+    fn look_ahead(g: GRef, queue: &StealQueue<G>) {
+        let Some(next) = queue.peek(0) else { return };
+        // Another M may use the coroutine of a special G.
+        if !g.binding.is_special() {
+            // SAFETY: the holder has taken `g`, so no other M uses its coroutine.
+            unsafe { Coro::expect_next(g, next) };
+        }
         if let Some(after) = queue.peek(1) {
             after.will_be_used();
         }
-        Some(next)
     }
 
     /// Takes the G in the slot, if any. *Runs on: any thread.*

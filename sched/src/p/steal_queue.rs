@@ -125,9 +125,9 @@ impl<T> StealQueue<T> {
         self.tail.store(tail.wrapping_add(1), Ordering::Release);
     }
 
-    /// Takes the oldest item. *Runs on: the holder.*
+    /// Takes the oldest item. Returns it with the number of items that are left. *Runs on: the holder.*
     #[inline]
-    pub(crate) fn pop(&self) -> Option<&'static T> {
+    pub(crate) fn pop(&self) -> Option<(&'static T, usize)> {
         let tail = self.tail.load(Ordering::Relaxed);
         let ring = self.ring();
         // Relaxed: the exchange decides.
@@ -137,8 +137,11 @@ impl<T> StealQueue<T> {
             let after = head.wrapping_add(1);
             // Release: a thread that sees this `head` sees a `tail` that is not before it (`len`).
             match self.head.compare_exchange_weak(head, after, Ordering::Release, Ordering::Relaxed) {
-                // SAFETY: between `head` and `tail` each slot has an item that `push` put there.
-                Ok(_) => return unsafe { item.as_ref() },
+                Ok(_) => {
+                    // SAFETY: between `head` and `tail` each slot has an item that `push` put there.
+                    let item = unsafe { item.as_ref() }?;
+                    return Some((item, tail.wrapping_sub(after)));
+                }
                 Err(now) => head = now,
             }
         }
@@ -338,15 +341,12 @@ mod tests {
             // Where the items begin in the ring differs.
             for item in &items[..round * 7] {
                 queue.0.push(item);
-                assert_eq!(queue.0.pop(), Some(item));
+                assert_eq!(queue.0.pop(), Some((item, 0)));
             }
             items.iter().for_each(|item| queue.0.push(item));
             assert_eq!((queue.0.len(), queue.slots()), (items.len(), 2 * MANY));
-            assert!(
-                items
-                    .iter()
-                    .all(|item| queue.0.peek(1) == items.get(item + 1) && queue.0.pop() == Some(item))
-            );
+            assert!(items.iter().all(|item| queue.0.peek(1) == items.get(item + 1)
+                && queue.0.pop() == Some((item, items.len() - 1 - item))));
             assert!(queue.0.is_empty() && queue.0.peek(0).is_none() && queue.0.pop().is_none());
             assert_eq!((queue.slots(), queue.old_rings()), (FEW, 0), "an empty queue keeps a large ring");
         }
@@ -362,7 +362,7 @@ mod tests {
         assert!(queue.steal().is_empty());
         items.iter().for_each(|item| queue.0.push(item));
         assert_eq!(queue.steal(), items[..STEAL_LIMIT]);
-        assert_eq!(queue.0.pop(), Some(&items[STEAL_LIMIT]));
+        assert_eq!(queue.0.pop(), Some((&items[STEAL_LIMIT], items.len() - STEAL_LIMIT - 1)));
     }
 
     #[test]
@@ -394,9 +394,11 @@ mod tests {
             // Bursts of many sizes, so that the ring grows and shrinks.
             for burst in items.chunk_by(|a, _| a % 97 != 0 || a % 5 == 0) {
                 burst.iter().for_each(|item| queue.0.push(item));
-                popped.extend(std::iter::from_fn(|| queue.0.pop().copied()).take(burst.len() / 2));
+                popped.extend(
+                    std::iter::from_fn(|| queue.0.pop().map(|(&item, _)| item)).take(burst.len() / 2),
+                );
             }
-            popped.extend(std::iter::from_fn(|| queue.0.pop().copied()));
+            popped.extend(std::iter::from_fn(|| queue.0.pop().map(|(&item, _)| item)));
             over.store(true, Ordering::Release);
             let mut all = thieves.map(|thief| thief.join().unwrap()).concat();
             all.extend(popped);

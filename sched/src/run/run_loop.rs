@@ -146,7 +146,6 @@ impl Sched {
             self.before_run(m, held, g);
         }
         m.set_running(Some(g));
-        Coro::expect_next(g, held.queue.peek());
         if self.config.strict && !g.binding.is_home() {
             // SAFETY: `g` came out of a run queue, so only this M uses it, and it has a coroutine.
             unsafe { g.settle(m) };

@@ -105,7 +105,6 @@ impl Sched {
             return false;
         }
         m.set_running(Some(g));
-        Coro::expect_next(g, held.queue.peek());
         boundary::lend(m, held);
         true
     }

@@ -138,15 +138,17 @@ impl Coro {
     }
 
     /// Begins to load the coroutine of `next`, which probably runs after `g`. Another thread may own that G:
-    /// it is a hint. *Runs on: the M that runs `g`.*
-    #[inline(always)]
-    pub(crate) fn expect_next(g: GRef, next: Option<GRef>) {
-        if let Some(next) = next {
-            Coro::will_run(next.coro());
-            // SAFETY: the M that runs `g` alone uses its coroutine, and `g` has one.
-            if let Some(block) = unsafe { (*g.coro()).block } {
-                block.will_end();
-            }
+    /// it is a hint.
+    ///
+    /// # Safety
+    /// The coroutine of `g`, if it has one, is this thread's alone.
+    pub(crate) unsafe fn expect_next(g: GRef, next: GRef) {
+        Coro::will_run(next.coro());
+        let coro = g.coro();
+        // SAFETY: this contract, and the coroutine of a G stays while the G has it.
+        let block = if coro.is_null() { None } else { unsafe { (*coro).block } };
+        if let Some(block) = block {
+            block.will_end();
         }
     }
 

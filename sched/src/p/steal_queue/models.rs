@@ -31,7 +31,7 @@ fn steal(queue: &Shared) -> Vec<usize> {
 }
 
 fn pop_all(queue: &Shared) -> Vec<usize> {
-    std::iter::from_fn(|| queue.0.pop().copied()).collect()
+    std::iter::from_fn(|| queue.0.pop().map(|(&item, _)| item)).collect()
 }
 
 fn assert_each_once(parts: &[&[usize]], items: usize) {
@@ -84,7 +84,7 @@ fn two_thieves_take_different_items() {
             let queue = queue.clone();
             thread::spawn(move || steal(&queue))
         });
-        let first = queue.0.pop().copied();
+        let first = queue.0.pop().map(|(&item, _)| item);
         let [one, other] = thieves.map(|thief| thief.join().unwrap());
         let mut popped: Vec<usize> = first.into_iter().collect();
         popped.extend(pop_all(&queue));
