@@ -2,7 +2,7 @@
 //! loom models (`ci/models.sh`).
 //!
 //! The files with protocols are those of the crate `interpose`. What they rest on has a stand-in here, in
-//! `models/`: waits for a word (the table of `sched`, which has models of its own, and the kernel), glibc's
+//! `models/`: waits for a word (the table of `waits`, which has models of its own, and the kernel), glibc's
 //! functions that do not wait, and the clock. The files name it by the names of the crates below, which here
 //! are this crate. In every other build this crate is empty.
 
@@ -12,6 +12,7 @@
 extern crate self as netpoll;
 extern crate self as sched;
 extern crate self as timers;
+extern crate self as waits;
 
 /// The stand-ins.
 mod models {
