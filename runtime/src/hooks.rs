@@ -128,8 +128,9 @@ pub mod functions {
         pub use interpose::close::{close, close_range, closefrom, dup2, dup3};
         pub use interpose::connect::connect;
         pub use interpose::names::getaddrinfo;
-        pub use interpose::poll::{epoll_wait, poll, ppoll, select};
+        pub use interpose::poll::{epoll_wait, poll, ppoll};
         pub use interpose::read::{preadv2, preadv64v2, read, readv, recv, recvfrom, recvmsg};
+        pub use interpose::select::{pselect, select};
         pub use interpose::sleep::{clock_nanosleep, nanosleep, sleep, thrd_sleep, usleep};
         pub use interpose::write::{pwritev2, pwritev64v2, send, sendmsg, sendto, write, writev};
 
@@ -205,6 +206,7 @@ macro_rules! __interposed {
             getaddrinfo = $crate::hooks::functions::$from::getaddrinfo;
             poll = $crate::hooks::functions::$from::poll;
             ppoll = $crate::hooks::functions::$from::ppoll;
+            pselect = $crate::hooks::functions::$from::pselect;
             select = $crate::hooks::functions::$from::select;
             nanosleep = $crate::hooks::functions::$from::nanosleep;
             clock_nanosleep = $crate::hooks::functions::$from::clock_nanosleep;

@@ -55,6 +55,7 @@ pub mod poll;
 mod process;
 mod raw;
 pub mod read;
+pub mod select;
 pub mod sleep;
 mod sync;
 pub mod threads;

@@ -1,11 +1,11 @@
-//! `poll`, `ppoll`, `select`, `epoll_wait`: a look that does not wait comes first; then the caller parks
-//! until one of the descriptors is ready, and looks again.
+//! `poll`, `ppoll`, `epoll_wait`: a look that does not wait comes first; then the caller parks until one of the
+//! descriptors is ready, and looks again.
 
 use std::ffi::c_int;
 use std::ptr;
 use std::time::Duration;
 
-use libc::{c_void, epoll_event, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
+use libc::{c_void, epoll_event, nfds_t, pollfd, sigset_t, timespec};
 use sched::foreign::End;
 use timers::clock;
 
@@ -13,8 +13,6 @@ use super::process::{self, blocking};
 use super::raw::{call, repeat_interrupted};
 use super::wait::{of_interruption, wait};
 use super::{cancellation_point, error, finish};
-
-const NO_TIME: timespec = timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// libc's `poll`; parks a green thread.
 ///
@@ -63,16 +61,22 @@ unsafe fn system(fds: *mut pollfd, count: nfds_t, time: Option<Duration>, mask: 
     unsafe { call!(libc::SYS_ppoll, fds, count, time, mask, size_of::<u64>()) }
 }
 
-/// `ppoll` with a signal mask. Only the kernel sets a mask and waits in one step, and the mask is that of the
-/// OS thread, where no other green thread may run meanwhile. So the call is the system's, and a green thread
-/// keeps its OS thread for it, as in `blocking`.
-///
 /// # Safety
 /// `fds` and `count` are those of `poll`.
 #[cold]
-unsafe fn poll_masked(fds: *mut pollfd, count: nfds_t, time: Option<Duration>, mut mask: u64) -> isize {
+unsafe fn poll_masked(fds: *mut pollfd, count: nfds_t, time: Option<Duration>, mask: u64) -> isize {
     // SAFETY: the caller's arguments.
-    let system = |time, mask| unsafe { system(fds, count, time, Some(mask)) };
+    wait_masked(time, mask, |time, mask| unsafe { system(fds, count, time, Some(mask)) })
+}
+
+/// Waits with a signal mask by `system`, which has a time and a mask. Only the kernel sets a mask and waits in
+/// one step, and the mask is that of the OS thread, where no other green thread may run meanwhile. So the call
+/// is the system's, and a green thread keeps its OS thread for it, as in `blocking`.
+pub(super) fn wait_masked(
+    time: Option<Duration>,
+    mut mask: u64,
+    system: impl Fn(Option<Duration>, &u64) -> isize,
+) -> isize {
     if !sched::foreign::is_user_code() {
         return system(time, &mask);
     }
@@ -87,7 +91,7 @@ unsafe fn poll_masked(fds: *mut pollfd, count: nfds_t, time: Option<Duration>, m
 }
 
 /// Returns the time until `until`; `None` if that is never.
-fn left(until: u64) -> Option<Duration> {
+pub(super) fn left(until: u64) -> Option<Duration> {
     (until != clock::NEVER).then(|| Duration::from_nanos(until.saturating_sub(clock::now())))
 }
 
@@ -117,7 +121,7 @@ unsafe fn poll_for(fds: *mut pollfd, count: nfds_t, time: Option<Duration>) -> i
 
 /// Looks by `look` until it finds something, and parks in between until one of `interests` is ready, or until
 /// `until`. Blocks the OS thread by `block` if the system cannot wait for one of the descriptors.
-fn look_and_wait(
+pub(super) fn look_and_wait(
     until: u64,
     look: impl Fn() -> isize,
     interests: impl FnOnce() -> Vec<(c_int, u32)>,
@@ -173,109 +177,10 @@ fn epoll_events(events: i16) -> u32 {
     u32::from(events as u16)
 }
 
-/// libc's `select`; parks a green thread. Leaves in `time` what is left of it.
-///
-/// # Safety
-/// As libc's.
-pub unsafe extern "C-unwind" fn select(
-    count: c_int,
-    read: *mut fd_set,
-    write: *mut fd_set,
-    except: *mut fd_set,
-    time: *mut timeval,
-) -> c_int {
-    // SAFETY: the caller's pointer.
-    let limit = match unsafe { time.as_ref() }.map(duration_of_timeval) {
-        None => None,
-        Some(Some(limit)) => Some(limit),
-        Some(None) => return finish(error(libc::EINVAL)) as c_int,
-    };
-    let sets = [read, write, except];
-    // SAFETY: the caller's sets, and a time that lives until the call returns.
-    let look = |limit: *mut timespec| unsafe {
-        let [read, write, except] = sets;
-        call!(libc::SYS_pselect6, count, read, write, except, limit, ptr::null::<c_void>())
-    };
-    let until = limit.map_or(clock::NEVER, clock::after);
-    let block = || look(left(until).map(timespec_of).as_mut().map_or(ptr::null_mut(), ptr::from_mut));
-    let result = if !sched::foreign::is_user_code() {
-        block()
-    } else if limit == Some(Duration::ZERO) {
-        // The kernel leaves the sets as they are when it returns an error.
-        repeat_interrupted(|| look(&mut { NO_TIME }))
-    } else {
-        // SAFETY: the caller's sets.
-        unsafe { select_parking(count, sets, until, look, block) }
-    };
-    // SAFETY: the caller's pointer.
-    if let Some(time) = unsafe { time.as_mut() } {
-        let left = Duration::from_nanos(until.saturating_sub(clock::now()));
-        time.tv_sec = left.as_secs() as _;
-        time.tv_usec = left.subsec_micros() as _;
-    }
-    finish(result) as c_int
-}
-
-/// # Safety
-/// The arguments are those of `select`.
-unsafe fn select_parking(
-    count: c_int,
-    sets: [*mut fd_set; 3],
-    until: u64,
-    look: impl Fn(*mut timespec) -> isize,
-    block: impl FnOnce() -> isize,
-) -> isize {
-    // The kernel reads and writes whole words up to the highest descriptor.
-    let words = usize::try_from(count).unwrap_or(0).div_ceil(usize::BITS as usize);
-    let wanted = sets.map(|set| {
-        let set = set.cast::<usize>();
-        // SAFETY: the caller's sets have `count` bits.
-        (0..words).map(|at| if set.is_null() { 0 } else { unsafe { set.add(at).read_unaligned() } }).collect()
-    });
-    let restore = || {
-        for (set, wanted) in sets.iter().zip(&wanted) {
-            let set = set.cast::<usize>();
-            let wanted: &Vec<usize> = wanted;
-            // SAFETY: as above.
-            (0..words)
-                .filter(|_| !set.is_null())
-                .for_each(|at| unsafe { set.add(at).write_unaligned(wanted[at]) });
-        }
-    };
-    let look_anew = || {
-        restore();
-        repeat_interrupted(|| look(&mut { NO_TIME }))
-    };
-    let block = || {
-        restore();
-        block()
-    };
-    look_and_wait(until, look_anew, || interests_of(count, &wanted), block)
-}
-
-/// Returns the descriptors of the three sets of `select`, and what it waits for.
-fn interests_of(count: c_int, sets: &[Vec<usize>; 3]) -> Vec<(c_int, u32)> {
-    const EVENTS: [c_int; 3] = [libc::EPOLLIN, libc::EPOLLOUT, libc::EPOLLPRI];
-    let bits = usize::BITS as usize;
-    let events_of = |fd: usize| {
-        let in_set = |set: &Vec<usize>| set[fd / bits] >> (fd % bits) & 1 == 1;
-        sets.iter().zip(EVENTS).filter(|(set, _)| in_set(set)).fold(0, |all, (_, event)| all | event as u32)
-    };
-    (0..usize::try_from(count).unwrap_or(0))
-        .map(|fd| (fd as c_int, events_of(fd)))
-        .filter(|&(_, events)| events != 0)
-        .collect()
-}
-
 /// Returns the duration; `None` if it is none.
 pub(super) fn duration(time: &timespec) -> Option<Duration> {
     let nanos = u32::try_from(time.tv_nsec).ok().filter(|&nanos| nanos < 1_000_000_000)?;
     Some(Duration::new(u64::try_from(time.tv_sec).ok()?, nanos))
-}
-
-fn duration_of_timeval(time: &timeval) -> Option<Duration> {
-    let micros = u64::try_from(time.tv_usec).ok()?;
-    Duration::from_secs(u64::try_from(time.tv_sec).ok()?).checked_add(Duration::from_micros(micros))
 }
 
 /// The opposite of [`duration`].

@@ -51,7 +51,7 @@
 //! | `preadv2` `pwritev2` with the offset -1 and without flags | as `readv` and `writev` |
 //! | `accept` `accept4` | a connection |
 //! | `connect` | TCP's connection. A Unix socket's `connect` blocks if the listener's queue is full |
-//! | `poll` `ppoll` `select` | any of the descriptors. `ppoll` with a signal mask keeps its OS thread, as in [`blocking`](crate::blocking): see [below](#signals) |
+//! | `poll` `ppoll` `select` `pselect` | any of the descriptors. `ppoll` and `pselect` with a signal mask keep their OS thread, as in [`blocking`](crate::blocking): see [below](#signals) |
 //! | `epoll_wait` | the events; it keeps its OS thread, as in [`blocking`](crate::blocking), because reactors such as tokio's have a context in thread-locals |
 //! | `nanosleep` `clock_nanosleep` `usleep` `sleep` `thrd_sleep` | the time |
 //! | `getaddrinfo` | runs in [`blocking`](crate::blocking), because its inner calls are glibc's own: each look-up takes an OS thread, at most [`blocking_threads`](crate::Builder::blocking_threads) at once. An address as text takes none |
@@ -80,8 +80,8 @@
 //! # Signals
 //!
 //! A signal does not end a call that is parked: the kernel gives the signal to some OS thread, and its
-//! handler runs there. `ppoll` with a signal mask is for programs that wait for signals, so this call alone
-//! is libc's. The mask is that of the OS thread, which waits in the kernel with it. The mask holds from the
+//! handler runs there. `ppoll` and `pselect` with a signal mask are for programs that wait for signals, so
+//! these calls alone are libc's. The mask is that of the OS thread, which waits in the kernel with it. The mask holds from the
 //! first look to the return. Then the mask of before holds again. A signal outside of the mask ends the call
 //! with `EINTR`. The P runs other green threads during the wait. Neither a cancellation nor a time-out ends
 //! the wait. SIGURG, by which the runtime [pauses](super::blocking) green threads that compute, does not end
@@ -210,7 +210,7 @@
 //! - `waitpid`; `tcdrain`; opening a FIFO; regular files.
 //! - `sendfile`, `splice` (`std::io::copy` uses them), `sendmmsg`, `recvmmsg`; `preadv2` and `pwritev2` with
 //!   flags.
-//! - `epoll_pwait`, `epoll_pwait2`, `pselect`.
+//! - `epoll_pwait`, `epoll_pwait2`.
 //!
 //! # Children of `vfork`
 //!

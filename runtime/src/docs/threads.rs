@@ -189,9 +189,9 @@
 //! | `pthread_spin_lock` | spins, and yields |
 //! | `nanosleep` `clock_nanosleep` `usleep` `sleep` `thrd_sleep` | parks |
 //! | `read` `write` `recv` `send` `accept` `connect` and their kin | [parks](super::interpose#what-is-caught) |
-//! | `poll` `ppoll` `select` | parks; `ppoll` with a signal mask holds |
+//! | `poll` `ppoll` `select` `pselect` | parks; with a signal mask it holds |
 //! | `epoll_wait` | holds: reactors have a context in thread-locals |
-//! | `pselect` `epoll_pwait` `epoll_pwait2` | holds |
+//! | `epoll_pwait` `epoll_pwait2` | holds |
 //! | `getaddrinfo` | at once for an address as text; otherwise it holds, with a bound |
 //! | `waitpid` and its kin | holds |
 //! | `sigwait` `sigwaitinfo` `sigtimedwait` | holds, and takes [signals](#signals) of `pthread_kill`, too |

@@ -16,7 +16,7 @@
 //! - What is not simulated fails the run by `escape`, which names it.
 //! - `calls.rs` has the calls on addresses, `transfer.rs` the calls that move bytes, `options.rs` the calls
 //!   on settings, `poll.rs` has `poll`, and `select.rs` has
-//!   `select`.
+//!   `select` and `pselect`.
 //! - `number.rs` finds the socket of a number, `description.rs` has the part that duplicates share, `open.rs`
 //!   has the waits, and `address.rs` has the addresses of C. `table.rs` has all numbers. `leave.rs` ends a
 //!   thread that heeds no error.
@@ -49,8 +49,8 @@ use open::{Open, escape};
 pub use calls::{accept4, bind, connect, getpeername, getsockname, listen, shutdown};
 pub use leave::leave_if_over;
 pub use options::{fcntl, getsockopt, ioctl, setsockopt};
-pub use poll::poll;
-pub use select::select;
+pub use poll::{poll, ppoll};
+pub use select::{pselect, select};
 pub use transfer::{read, readv, recvfrom, recvmsg, sendmsg, sendto, write, writev};
 
 /// Returns `true` if the number stands for a simulated socket.

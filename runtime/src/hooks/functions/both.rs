@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use interpose::{
     accept, checked, close as closing, connect as connecting, names, poll as polling, read as reading,
-    sleep as sleeping, write as writing,
+    select as selecting, sleep as sleeping, write as writing,
 };
 use libc::{
     addrinfo, clockid_t, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t, off64_t, pollfd,
@@ -102,7 +102,13 @@ forms! {
     recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t =
         simulated::recvmsg(fd, message, flags), reading::recvmsg(fd, message, flags);
     select(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, time: *mut timeval) -> c_int =
-        simulated::select(count, [read, write, except], time), polling::select(count, read, write, except, time);
+        simulated::select(count, [read, write, except], time), selecting::select(count, read, write, except, time);
+    pselect(
+        count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, time: *const timespec,
+        mask: *const sigset_t
+    ) -> c_int =
+        simulated::pselect(count, [read, write, except], time),
+        selecting::pselect(count, read, write, except, time, mask);
     send(fd: c_int, buf: *const c_void, len: size_t, flags: c_int) -> ssize_t =
         simulated::sendto(fd, buf, len, flags, ptr::null(), 0), writing::send(fd, buf, len, flags);
     sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t =
@@ -189,7 +195,7 @@ pub unsafe extern "C-unwind" fn poll(fds: *mut pollfd, count: nfds_t, millisecon
     }
 }
 
-/// libc's `ppoll`. With a mask of signals, the system's: a simulated socket is then none.
+/// libc's `ppoll`. For simulated sockets its mask has no effect: no signal ends a simulated wait.
 ///
 /// # Safety
 /// As libc's.
@@ -199,12 +205,8 @@ pub unsafe extern "C-unwind" fn ppoll(
     time: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    // SAFETY: the caller's time.
-    let limit = unsafe { time.as_ref() }.map(|time| {
-        Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
-    });
     // SAFETY: the caller's arguments.
-    match if mask.is_null() { unsafe { simulated::poll(fds, count, limit) } } else { None } {
+    match unsafe { simulated::ppoll(fds, count, time) } {
         Some(found) => finish(found) as c_int,
         // SAFETY: the caller's arguments.
         None => unsafe { polling::ppoll(fds, count, time, mask) },

@@ -454,6 +454,27 @@ static void polls(void) {
     FD_SET(p[1], &w);
     OK(select(p[1] + 1, &r, &w, 0, 0), 2);
     EXPECT(select(-1, &r, 0, 0, 0), -1, EINVAL);
+    // pselect
+    OK(read(p[0], b, 1), 1);
+    start = now_ms();
+    OK(pselect(p[0] + 1, &r, 0, 0, &t, 0), 0);
+    TRUE(now_ms() - start >= 29 && !FD_ISSET(p[0], &r) && t.tv_nsec == 30 * MS);
+    FD_SET(p[0], &r);
+    OK(pselect(p[0] + 1, &r, 0, 0, &t, &none), 0);
+    TRUE(!FD_ISSET(p[0], &r) && t.tv_nsec == 30 * MS);
+    l = later(SEND, p[1], 1);
+    FD_SET(p[0], &r);
+    FD_ZERO(&w);
+    OK(pselect(p[0] + 1, &r, &w, 0, 0, 0), 1);
+    TRUE(FD_ISSET(p[0], &r));
+    done(l);
+    OK(read(p[0], b, 1), 1);
+    l = later(SEND, p[1], 1);
+    OK(pselect(p[0] + 1, &r, &w, 0, 0, &none), 1);
+    TRUE(FD_ISSET(p[0], &r));
+    done(l);
+    EXPECT(pselect(p[0] + 1, &r, 0, 0, &bad, 0), -1, EINVAL);
+    EXPECT(pselect(-1, &r, 0, 0, 0, 0), -1, EINVAL);
     close(p[0]), close(p[1]);
     close(s[0]), close(s[1]);
 }

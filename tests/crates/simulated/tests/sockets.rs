@@ -567,6 +567,60 @@ fn select_waits_for_one_of_its_sockets() {
     });
 }
 
+/// `ppoll` and `pselect` for a byte of a socket, with a signal mask if `masked`.
+fn wait_for_byte(fd: i32, time: Option<[i64; 2]>, masked: bool) -> [i32; 2] {
+    unsafe extern "C" {
+        fn ppoll(fds: *mut Asked, count: u64, time: *const [i64; 2], mask: *const [u64; 16]) -> i32;
+        fn pselect(
+            count: i32,
+            read: *mut [u64; 16],
+            write: *mut [u64; 16],
+            except: *mut [u64; 16],
+            time: *const [i64; 2],
+            mask: *const [u64; 16],
+        ) -> i32;
+    }
+    const POLLIN: i16 = 1;
+    let none = std::ptr::null_mut();
+    let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    let no_signals = [0; 16];
+    let mask = if masked { &raw const no_signals } else { std::ptr::null() };
+    let mut set = [0; 16];
+    set[fd as usize / 64] |= 1 << (fd % 64);
+    let mut asked = Asked { fd, events: POLLIN, found: 0 };
+    // SAFETY: the sets have 1024 bits, and all pointers are valid for the calls.
+    unsafe { [ppoll(&mut asked, 1, time, mask), pselect(fd + 1, &mut set, none, none, time, mask)] }
+}
+
+#[repr(C)]
+struct Asked {
+    fd: i32,
+    events: i16,
+    found: i16,
+}
+
+#[test]
+fn waits_with_a_signal_mask_are_simulated() {
+    for masked in [false, true] {
+        sim::run(1, move || {
+            let (one, mut far) = pair();
+            let start = Instant::now();
+            assert_eq!(wait_for_byte(one.as_raw_fd(), Some([3, 0]), masked), [0, 0]);
+            assert_eq!(start.elapsed(), 6 * SECOND);
+            // No time.
+            assert_eq!(wait_for_byte(one.as_raw_fd(), Some([0, -1]), masked), [-1, -1]);
+            let sends = thread::spawn(move || {
+                thread::sleep(SECOND);
+                far.write_all(b"1").unwrap();
+                far
+            });
+            assert_eq!(wait_for_byte(one.as_raw_fd(), None, masked), [1, 1]);
+            assert!((7 * SECOND..8 * SECOND).contains(&start.elapsed()));
+            sends.join().unwrap();
+        });
+    }
+}
+
 #[test]
 fn select_refuses_what_is_no_open_socket() {
     let beside = failure(|| {

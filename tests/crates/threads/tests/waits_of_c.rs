@@ -149,6 +149,7 @@ fn reads_park() {
 fn polls_park() {
     parks("poll");
     parks("select");
+    parks("pselect");
 }
 
 #[test]
@@ -160,7 +161,6 @@ fn sleeps_park() {
 #[test]
 fn waits_for_events_hold() {
     holds("epoll_wait");
-    holds("pselect");
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! `poll` on simulated sockets.
+//! `poll` and `ppoll` on simulated sockets.
 
 use std::ffi::c_int;
 use std::sync::Arc;
 use std::time::Duration;
 
-use libc::{nfds_t, pollfd};
+use libc::{nfds_t, pollfd, timespec};
 use netpoll::Direction;
 
 use super::super::Kind as Socket;
@@ -12,6 +12,7 @@ use super::super::tcp::{Phase, Stream};
 use super::description::{Description, Kind};
 use super::number::{find, raw};
 use super::open::{Limit, Open, escape, look_and_wait};
+use super::select::duration;
 use super::table;
 
 /// What `poll` reports although it is not asked for.
@@ -32,6 +33,21 @@ pub unsafe fn poll(fds: *mut pollfd, count: nfds_t, time: Option<Duration>) -> O
     }
     let found = poll_sockets(fds, time, |asked| usize::from(asked.revents != 0));
     Some(raw(found.map(|found| found as isize)))
+}
+
+/// `ppoll`, without its mask: no signal ends a simulated wait. Returns `None` if it is for no simulated socket.
+///
+/// # Safety
+/// As for `poll`; `time` is null or a time.
+pub unsafe fn ppoll(fds: *mut pollfd, count: nfds_t, time: *const timespec) -> Option<isize> {
+    // SAFETY: the caller's time.
+    match unsafe { time.as_ref() }.map(duration) {
+        // SAFETY: this contract, here and below.
+        None => unsafe { poll(fds, count, None) },
+        Some(Some(time)) => unsafe { poll(fds, count, Some(time)) },
+        // The look does not wait, and says if the call is for a simulated socket.
+        Some(None) => unsafe { poll(fds, count, Some(Duration::ZERO)) }.map(|_| raw(Err(libc::EINVAL))),
+    }
 }
 
 /// Waits for `time` or for ever until `count` is not zero for all descriptors together, with their events.

@@ -1,11 +1,11 @@
-//! `select` on simulated sockets: `poll` in another form.
+//! `select` and `pselect` on simulated sockets: `poll` in another form.
 
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
 
-use libc::{fd_set, pollfd, timeval};
+use libc::{fd_set, pollfd, timespec, timeval};
 
 use super::number::raw;
 use super::poll::poll_sockets;
@@ -24,33 +24,66 @@ const ASKED: [i16; 3] = [libc::POLLIN, libc::POLLOUT, libc::POLLPRI];
 /// Each set is null, or has `count` bits; `time` is null or a time.
 pub unsafe fn select(count: c_int, sets: [*mut fd_set; 3], time: *mut timeval) -> Option<isize> {
     // SAFETY: the caller's sets.
-    let mut fds: Vec<pollfd> = unsafe { asked(count, sets) };
-    if !fds.iter().any(|asked| table::is_taken(asked.fd)) {
-        return None;
-    }
+    let fds: Vec<pollfd> = unsafe { asked_of_sockets(count, sets) }?;
     // SAFETY: the caller's time.
-    let limit = match unsafe { time.as_ref() }.map(duration) {
+    let limit = match unsafe { time.as_ref() }.map(duration_of_timeval) {
         None => None,
         Some(Some(limit)) => Some(limit),
         Some(None) => return Some(raw(Err(libc::EINVAL))),
     };
     let start = Instant::now();
-    let found = poll_sockets(&mut fds, limit, bits);
+    // SAFETY: the caller's sets.
+    let found = unsafe { wait(fds, sets, limit) };
     // SAFETY: the caller's time.
     if let (Some(time), Some(limit)) = (unsafe { time.as_mut() }, limit) {
         let left = limit.saturating_sub(start.elapsed());
         time.tv_sec = left.as_secs() as _;
         time.tv_usec = left.subsec_micros() as _;
     }
+    Some(found)
+}
+
+/// `pselect`, without its mask: no signal ends a simulated wait. Returns `None` if it is for no simulated
+/// socket.
+///
+/// # Safety
+/// As for `select`.
+pub unsafe fn pselect(count: c_int, sets: [*mut fd_set; 3], time: *const timespec) -> Option<isize> {
+    // SAFETY: the caller's sets.
+    let fds: Vec<pollfd> = unsafe { asked_of_sockets(count, sets) }?;
+    // SAFETY: the caller's time.
+    match unsafe { time.as_ref() }.map(duration) {
+        Some(None) => Some(raw(Err(libc::EINVAL))),
+        // SAFETY: the caller's sets.
+        limit => Some(unsafe { wait(fds, sets, limit.flatten()) }),
+    }
+}
+
+/// Waits for `limit` or for ever, and leaves in the sets what is ready.
+///
+/// # Safety
+/// `fds` is what the sets ask for, as for `select`.
+unsafe fn wait(mut fds: Vec<pollfd>, sets: [*mut fd_set; 3], limit: Option<Duration>) -> isize {
+    let found = poll_sockets(&mut fds, limit, bits);
     let is_closed = |asked: &pollfd| asked.revents & libc::POLLNVAL != 0;
-    Some(raw(found.and_then(|found| {
+    raw(found.and_then(|found| {
         if fds.iter().any(is_closed) {
             return Err(libc::EBADF);
         }
         // SAFETY: the caller's sets, which have the bits of these descriptors.
         unsafe { fds.iter().for_each(|asked| answer(asked, sets)) };
         Ok(found as isize)
-    })))
+    }))
+}
+
+/// Returns what the three sets ask for; `None` if there is no simulated socket.
+///
+/// # Safety
+/// As for `select`.
+unsafe fn asked_of_sockets(count: c_int, sets: [*mut fd_set; 3]) -> Option<Vec<pollfd>> {
+    // SAFETY: this contract.
+    let fds = unsafe { asked(count, sets) };
+    fds.iter().any(|asked| table::is_taken(asked.fd)).then_some(fds)
 }
 
 /// Returns what the three sets ask for.
@@ -92,7 +125,13 @@ unsafe fn answer(asked: &pollfd, sets: [*mut fd_set; 3]) {
     }
 }
 
-fn duration(time: &timeval) -> Option<Duration> {
+/// Returns the duration; `None` if it is none.
+pub(super) fn duration(time: &timespec) -> Option<Duration> {
+    let nanos = u32::try_from(time.tv_nsec).ok().filter(|&nanos| nanos < 1_000_000_000)?;
+    Some(Duration::new(u64::try_from(time.tv_sec).ok()?, nanos))
+}
+
+fn duration_of_timeval(time: &timeval) -> Option<Duration> {
     let micros = u32::try_from(time.tv_usec).ok()?;
     Duration::from_secs(u64::try_from(time.tv_sec).ok()?).checked_add(Duration::from_micros(micros.into()))
 }

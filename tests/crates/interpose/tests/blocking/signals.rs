@@ -78,37 +78,67 @@ fn send(signal: c_int, thread: c_int) {
 /// `ppoll` for bytes of `stream`, with the mask `signals`. Returns the result, or the negative `errno`.
 fn wait_for(stream: &UnixStream, time: Duration, signals: &[c_int]) -> c_int {
     let mut look = libc::pollfd { fd: stream.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    let time = libc::timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ };
     // SAFETY: the pointers are valid for the call.
-    let result = unsafe { libc::ppoll(&mut look, 1, &time, &set_of(signals)) };
+    or_errno(unsafe { libc::ppoll(&mut look, 1, &timespec(time), &set_of(signals)) })
+}
+
+/// As `wait_for`, by `pselect`.
+fn select_for(stream: &UnixStream, time: Duration, signals: &[c_int]) -> c_int {
+    let (fd, none) = (stream.as_raw_fd(), ptr::null_mut());
+    // SAFETY: the set and the other pointers are valid for the calls.
+    let (found, is_in) = unsafe {
+        let mut set: libc::fd_set = std::mem::zeroed();
+        libc::FD_SET(fd, &mut set);
+        let found = libc::pselect(fd + 1, &mut set, none, none, &timespec(time), &set_of(signals));
+        (or_errno(found), libc::FD_ISSET(fd, &set))
+    };
+    // The kernel leaves the set as it is when it returns an error.
+    assert_eq!(is_in, found != 0, "{found}");
+    found
+}
+
+fn timespec(time: Duration) -> libc::timespec {
+    libc::timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ }
+}
+
+fn or_errno(result: c_int) -> c_int {
     if result < 0 { -std::io::Error::last_os_error().raw_os_error().unwrap() } else { result }
 }
+
+type Waits = fn(&UnixStream, Duration, &[c_int]) -> c_int;
 
 /// Lets an OS thread run `after` as soon as the caller's OS thread sleeps in the kernel.
 fn once_asleep(after: impl FnOnce(c_int) + Send + 'static) -> std::thread::JoinHandle<()> {
     let caller = thread_id();
     std::thread::spawn(move || {
-        while !sleeps_in_ppoll(caller) {
+        while !sleeps_in_poll(caller) {
             std::thread::sleep(Duration::from_millis(1));
         }
         after(caller);
     })
 }
 
-fn sleeps_in_ppoll(thread: c_int) -> bool {
+fn sleeps_in_poll(thread: c_int) -> bool {
     let call = std::fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).unwrap();
-    call.split(' ').next().unwrap().parse() == Ok(libc::SYS_ppoll)
+    let number = call.split(' ').next().unwrap().parse();
+    number == Ok(libc::SYS_ppoll) || number == Ok(libc::SYS_pselect6)
 }
 
 /// Runs `test` on a plain OS thread, and on green threads of both modes with 1 and 2 Ps.
-fn on_all_threads(test: fn()) {
-    std::thread::spawn(test).join().unwrap();
+fn on_all_threads(test: fn(Waits)) {
+    for waits in [wait_for as Waits, select_for] {
+        on_all_threads_by(test, waits);
+    }
+}
+
+fn on_all_threads_by(test: fn(Waits), waits: Waits) {
+    std::thread::spawn(move || test(waits)).join().unwrap();
     for strict in [false, true] {
         for procs in [1, 2] {
             let migration = if strict { Migration::BeforeStart } else { Migration::default() };
             let runtime = runtime::Builder::new().procs(procs).migration(migration).build().unwrap();
             eprintln!("strict: {strict}, Ps: {procs}");
-            runtime.spawn(test).join().unwrap();
+            runtime.spawn(move || test(waits)).join().unwrap();
         }
     }
 }
@@ -117,7 +147,7 @@ fn on_all_threads(test: fn()) {
 fn a_signal_of_the_mask_waits_until_the_call_returns() {
     let _dog = Watchdog::new();
     handle(libc::SIGUSR1);
-    on_all_threads(|| {
+    on_all_threads(|waits| {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let before = SIGNALS.load(Ordering::SeqCst);
         let sender = once_asleep(move |thread| {
@@ -126,7 +156,7 @@ fn a_signal_of_the_mask_waits_until_the_call_returns() {
             assert_eq!(SIGNALS.load(Ordering::SeqCst), before, "the signal came during the wait");
             theirs.write_all(b"1").unwrap();
         });
-        assert_eq!(wait_for(&ours, LONG, &[libc::SIGUSR1]), 1);
+        assert_eq!(waits(&ours, LONG, &[libc::SIGUSR1]), 1);
         assert_eq!(SIGNALS.load(Ordering::SeqCst), before + 1, "the signal comes as the call returns");
         assert!(!is_blocked());
         sender.join().unwrap();
@@ -137,19 +167,19 @@ fn a_signal_of_the_mask_waits_until_the_call_returns() {
 fn a_signal_outside_of_the_mask_ends_the_wait() {
     let _dog = Watchdog::new();
     handle(libc::SIGUSR1);
-    on_all_threads(|| {
+    on_all_threads(|waits| {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         mask(libc::SIG_BLOCK);
         let before = SIGNALS.load(Ordering::SeqCst);
         // A signal that is pending ends the call at once.
         send(libc::SIGUSR1, thread_id());
         assert_eq!(SIGNALS.load(Ordering::SeqCst), before);
-        assert_eq!(wait_for(&ours, LONG, &[]), -libc::EINTR);
+        assert_eq!(waits(&ours, LONG, &[]), -libc::EINTR);
         assert_eq!(SIGNALS.load(Ordering::SeqCst), before + 1);
         assert!(is_blocked(), "the mask of before holds again");
         // So does one that comes during the call.
         let sender = once_asleep(|thread| send(libc::SIGUSR1, thread));
-        assert_eq!(wait_for(&ours, LONG, &[]), -libc::EINTR);
+        assert_eq!(waits(&ours, LONG, &[]), -libc::EINTR);
         assert_eq!(SIGNALS.load(Ordering::SeqCst), before + 2);
         assert!(is_blocked());
         sender.join().unwrap();

@@ -115,21 +115,14 @@ fn select() {
 }
 
 fn pselect() {
-    make_pipes(HELD);
+    make_pipes(PARKED);
     let waits = |number| {
         let (fd, none) = (reads(number), ptr::null_mut());
         let mut set = set_of(fd);
-        // SAFETY: as above. A signal of the runtime's may end the wait of the OS thread.
-        unsafe {
-            loop {
-                match libc::pselect(fd + 1, &mut set, none, none, ptr::null(), ptr::null()) {
-                    -1 if errno() == libc::EINTR => set = set_of(fd),
-                    ready => return ready == 1,
-                }
-            }
-        }
+        // SAFETY: as above.
+        unsafe { libc::pselect(fd + 1, &mut set, none, none, ptr::null(), ptr::null()) == 1 }
     };
-    all_wait(HELD, waits, write_to_pipe);
+    all_wait(PARKED, waits, write_to_pipe);
 }
 
 fn epoll_wait() {
