@@ -9,11 +9,11 @@ use libc::{clockid_t, pthread_t, timespec};
 use sched::foreign::{is_blocking, is_user_code};
 use timers::clock;
 
+use super::locks::until;
 use super::real;
 use super::record::{self, Record, Reference};
-use crate::poll::duration;
 use crate::sync::broken;
-use crate::{cancellation_point, process, sleep};
+use crate::{cancellation_point, process};
 
 type Result = *mut *mut c_void;
 
@@ -111,13 +111,14 @@ pub unsafe extern "C-unwind" fn detach(thread: pthread_t) -> c_int {
 /// # Safety
 /// The pointers are those of `pthread_clockjoin_np`.
 unsafe fn join_until(record: &Record, result: Result, clock: clockid_t, time: *const timespec) -> c_int {
-    // SAFETY: this contract.
-    let until = match unsafe { time.as_ref() } {
-        None => clock::NEVER,
-        Some(time) => match duration(time) {
-            Some(time) => clock::after(time.saturating_sub(sleep::now(clock))),
+    let until = if time.is_null() {
+        clock::NEVER
+    } else {
+        // SAFETY: this contract.
+        match unsafe { until(clock, time) } {
+            Some(until) => until,
             None => return libc::EINVAL,
-        },
+        }
     };
     // SAFETY: this contract.
     unsafe { join_green(record, result, until, libc::ETIMEDOUT) }

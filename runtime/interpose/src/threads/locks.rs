@@ -54,13 +54,19 @@ fn decide() -> bool {
     ours
 }
 
-/// Returns the time of a clock on the runtime's clock; `None` if it is none.
+/// Returns `true` if glibc waits by this clock.
+fn is_supported(clock: clockid_t) -> bool {
+    [libc::CLOCK_REALTIME, libc::CLOCK_MONOTONIC].contains(&clock)
+}
+
+/// Returns the time of a clock on the runtime's clock; `None` if it is none, or glibc does not wait by that
+/// clock.
 ///
 /// # Safety
 /// `time` leads to a time.
-unsafe fn until(clock: clockid_t, time: *const timespec) -> Option<u64> {
+pub(super) unsafe fn until(clock: clockid_t, time: *const timespec) -> Option<u64> {
     // SAFETY: this contract.
-    let time = duration(unsafe { &*time });
+    let time = duration(unsafe { &*time }).filter(|_| is_supported(clock));
     time.map(|time| clock::after(time.saturating_sub(sleep::now(clock as c_int))))
 }
 

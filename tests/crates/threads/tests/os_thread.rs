@@ -12,6 +12,11 @@ fn a_thread_that_asks_for_a_processor_has_an_os_thread_of_its_own() {
 }
 
 #[test]
+fn a_thread_that_asks_for_a_policy_has_an_os_thread_of_its_own() {
+    threads::prints(OS_THREAD, "policy", "0\ntrue\nalone: true\nnothing is left: true\n");
+}
+
+#[test]
 fn others_change_the_place_of_a_thread_that_keeps_its_os_thread() {
     threads::prints(
         OS_THREAD,

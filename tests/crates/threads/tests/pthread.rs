@@ -12,8 +12,8 @@ fn prints(program: &str, expected: &str) {
 
 #[test]
 fn joins_wait_and_time_out() {
-    let expected = "join: Ok(7)\ntryjoin: true\ntimedjoin: true\nclockjoin: true\nalive: 0\nerrno: 77\njoined: 0\n\
-        result: 8\nresult: 9\nitself: true\n";
+    let expected = "join: Ok(7)\ntryjoin: true\ntimedjoin: true\nclockjoin: true\nby another clock: true\n\
+        alive: 0\nerrno: 77\njoined: 0\nresult: 8\nresult: 9\nitself: true\n";
     prints("joins", expected);
 }
 

@@ -40,7 +40,7 @@ use timers::clock;
 use super::super::masks::kernel;
 use super::super::real;
 use super::bell::{self, Listener};
-use super::{are_ours, until};
+use super::{are_ours, is_supported, until};
 use crate::futex::{self, Wait};
 use crate::poll::duration;
 use crate::raw::call;
@@ -132,7 +132,7 @@ pub unsafe extern "C-unwind" fn clock_wait_semaphore(
     // SAFETY: the caller's semaphore and time.
     unsafe {
         let whole = || sem_clockwait()(semaphore, clock, time);
-        if ![libc::CLOCK_REALTIME, libc::CLOCK_MONOTONIC].contains(&clock) || duration(&*time).is_none() {
+        if !is_supported(clock) || duration(&*time).is_none() {
             return whole();
         }
         take_or(semaphore, || until(clock, time).unwrap_or(clock::NEVER), whole)

@@ -172,6 +172,20 @@ fn processors() {
     println!("no processor: {}", thread::spawn(refused).join().unwrap());
 }
 
+/// A thread asks for a scheduling policy, by the function of the system.
+fn policy() {
+    let all = of_os_thread();
+    let asks = || {
+        let parameters = sched_param { sched_priority: 0 };
+        // SAFETY: the parameters are this function's.
+        println!("{}", unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &parameters) });
+        // SAFETY: the call has no requirements.
+        println!("{}", unsafe { libc::sched_getscheduler(0) } == libc::SCHED_BATCH);
+    };
+    println!("alone: {}", is_alone("one", asks));
+    println!("nothing is left: {}", nothing_is_left(&all));
+}
+
 /// Another thread changes the processors and the policy of a thread that keeps its OS thread.
 fn by_others() {
     let (asked, asks) = mpsc::channel();
@@ -267,6 +281,7 @@ fn main() {
     let program = std::env::args().nth(1).expect("the name of a program");
     match program.as_str() {
         "processors" => processors(),
+        "policy" => policy(),
         "by-others" => by_others(),
         "attributes" => attributes(),
         "named" => named(),

@@ -95,6 +95,8 @@ fn joins() {
         println!("timedjoin: {}", pthread_timedjoin_np(thread, &mut result, &realtime) == libc::ETIMEDOUT);
         let late = pthread_clockjoin_np(thread, &mut result, libc::CLOCK_MONOTONIC, &monotonic);
         println!("clockjoin: {}", late == libc::ETIMEDOUT);
+        let wrong = pthread_clockjoin_np(thread, &mut result, libc::CLOCK_PROCESS_CPUTIME_ID, &monotonic);
+        println!("by another clock: {}", wrong == libc::EINVAL);
         println!("alive: {}", libc::pthread_kill(thread, 0));
         println!("errno: {}", *libc::__errno_location());
         GO.store(true, SeqCst);
@@ -285,20 +287,21 @@ fn set_of_taken() -> libc::sigset_t {
     }
 }
 
-/// Counts signals by `sigwait` and `sigtimedwait` until there are as many of each as asked for.
+/// Counts signals by `sigwait`, `sigtimedwait` and `sigwaitinfo` until there are as many of each signal as asked
+/// for.
 extern "C" fn waits_for_signals(count: *mut c_void) -> *mut c_void {
     let (set, mut counts) = (set_of_taken(), [0; 2]);
     for turn in 0..2 * count.addr() {
         let (mut signal, minute) = (0, libc::timespec { tv_sec: 60, tv_nsec: 0 });
+        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
         // SAFETY: the places are this function's.
         unsafe {
-            if turn % 2 == 0 {
-                assert_eq!(libc::sigwait(&set, &mut signal), 0);
-            } else {
-                let mut info = MaybeUninit::zeroed();
-                signal = libc::sigtimedwait(&set, info.as_mut_ptr(), &minute);
-                assert_eq!(info.assume_init().si_signo, signal);
+            match turn % 3 {
+                0 => assert_eq!(libc::sigwait(&set, &mut signal), 0),
+                1 => signal = libc::sigtimedwait(&set, info.as_mut_ptr(), &minute),
+                _ => signal = libc::sigwaitinfo(&set, info.as_mut_ptr()),
             }
+            assert!(turn % 3 == 0 || info.assume_init().si_signo == signal);
         }
         counts[usize::from(signal == TAKEN[1])] += 1;
         SIGNALS.fetch_add(1, SeqCst);

@@ -212,6 +212,10 @@ fn times() {
         println!("{}", late(libc::pthread_cond_timedwait(condition, mutex, &after(realtime, -5))));
         let wrong = timespec { tv_sec: 0, tv_nsec: -1 };
         println!("{}", libc::pthread_cond_timedwait(condition, mutex, &wrong) == libc::EINVAL);
+        // No clock by which glibc waits.
+        let wrong = libc::CLOCK_PROCESS_CPUTIME_ID;
+        let waited = pthread_cond_clockwait(condition, mutex, wrong, &after(monotonic, 5));
+        println!("{}", waited == libc::EINVAL);
     }
     let waits = thread::spawn(move || {
         let (mutex, late) = (SHARED.mutex.get(), |result: c_int| result == libc::ETIMEDOUT);
@@ -219,6 +223,9 @@ fn times() {
         unsafe {
             println!("{}", late(libc::pthread_mutex_timedlock(mutex, &after(realtime, 5))));
             println!("{}", late(pthread_mutex_clocklock(mutex, monotonic, &after(monotonic, 5))));
+            let wrong = libc::CLOCK_PROCESS_CPUTIME_ID;
+            let waited = pthread_mutex_clocklock(mutex, wrong, &after(monotonic, 5));
+            println!("{}", waited == libc::EINVAL);
             println!("{}", libc::pthread_mutex_trylock(mutex) == libc::EBUSY);
             HAS_TRIED.store(true, SeqCst);
             println!("{}", libc::pthread_mutex_timedlock(mutex, &after(realtime, 60_000)));

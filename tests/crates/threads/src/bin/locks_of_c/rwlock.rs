@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
-use libc::{pthread_rwlock_t, timespec};
+use libc::{clockid_t, pthread_rwlock_t, timespec};
 use threads::os::run_all;
 
 use super::{MILLI, after};
@@ -14,6 +14,16 @@ use super::{MILLI, after};
 unsafe extern "C" {
     fn pthread_rwlock_timedrdlock(lock: *mut pthread_rwlock_t, time: *const timespec) -> c_int;
     fn pthread_rwlock_timedwrlock(lock: *mut pthread_rwlock_t, time: *const timespec) -> c_int;
+    fn pthread_rwlock_clockrdlock(
+        lock: *mut pthread_rwlock_t,
+        clock: clockid_t,
+        time: *const timespec,
+    ) -> c_int;
+    fn pthread_rwlock_clockwrlock(
+        lock: *mut pthread_rwlock_t,
+        clock: clockid_t,
+        time: *const timespec,
+    ) -> c_int;
 }
 
 static LOCK: Exclusive = Exclusive(UnsafeCell::new(libc::PTHREAD_RWLOCK_INITIALIZER));
@@ -73,6 +83,13 @@ pub fn share() {
             let soon = || after(libc::CLOCK_REALTIME, 5);
             println!("{}", pthread_rwlock_timedrdlock(lock, &soon()) == libc::ETIMEDOUT);
             println!("{}", pthread_rwlock_timedwrlock(lock, &soon()) == libc::ETIMEDOUT);
+            for waits in [pthread_rwlock_clockrdlock, pthread_rwlock_clockwrlock] {
+                for clock in [libc::CLOCK_REALTIME, libc::CLOCK_MONOTONIC] {
+                    println!("{}", waits(lock, clock, &after(clock, 5)) == libc::ETIMEDOUT);
+                }
+                let no_clock = libc::CLOCK_PROCESS_CPUTIME_ID;
+                println!("{}", waits(lock, no_clock, &after(libc::CLOCK_MONOTONIC, 5)) == libc::EINVAL);
+            }
         };
         thread::spawn(late).join().unwrap();
         println!("{}", libc::pthread_rwlock_unlock(lock));
