@@ -4,11 +4,10 @@
 
 use std::ffi::{CStr, c_char, c_int};
 use std::net::IpAddr;
-use std::sync::OnceLock;
 
 use libc::addrinfo;
-use sched::Sched;
 use sched::foreign::{interruption, is_blocking, is_user_code};
+use sched::{Real, Sched};
 
 use super::fail;
 use super::wait::of_interruption;
@@ -78,13 +77,7 @@ unsafe fn is_address(node: *const c_char, service: *const c_char, hints: *const 
 
 /// Returns libc's own function.
 fn real() -> Option<Getaddrinfo> {
-    static REAL: OnceLock<Option<Getaddrinfo>> = OnceLock::new();
-    *REAL.get_or_init(|| {
-        // SAFETY: the name ends with a zero byte. The next definition after this one is libc's, which has
-        // this type.
-        unsafe {
-            let real = libc::dlsym(libc::RTLD_NEXT, c"getaddrinfo".as_ptr());
-            (!real.is_null()).then(|| std::mem::transmute::<*mut libc::c_void, Getaddrinfo>(real))
-        }
-    })
+    static REAL: Real = Real::new(c"getaddrinfo");
+    // SAFETY: libc's function of this name has this type.
+    REAL.find().map(|real| unsafe { std::mem::transmute::<*mut libc::c_void, Getaddrinfo>(real) })
 }

@@ -9,10 +9,8 @@
 
 #![allow(unsafe_code)]
 
-use std::ops::Range;
 use std::ptr;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::sys;
@@ -103,10 +101,23 @@ fn real_time() -> u64 {
 
 /// Returns `true` if the address lies in the static memory of the program, or of the library that this
 /// function is in.
+///
+/// Each thread that comes first looks the memory up, and finds the same. A `OnceLock` would wait for the first
+/// of them by a futex, and the caught call of that futex would ask this function again.
 pub(crate) fn is_static(address: usize) -> bool {
-    static HERE: AtomicU32 = AtomicU32::new(0);
-    static MEMORY: OnceLock<Range<usize>> = OnceLock::new();
-    MEMORY.get_or_init(|| segment_around(ptr::from_ref(&HERE).addr())).contains(&address)
+    static START: AtomicUsize = AtomicUsize::new(0);
+    /// 0 before the first question.
+    static END: AtomicUsize = AtomicUsize::new(0);
+    // Acquire: pairs with the Release below, so the start is that of this end.
+    let end = END.load(Ordering::Acquire);
+    if end != 0 {
+        return (START.load(Ordering::Relaxed)..end).contains(&address);
+    }
+    let memory = segment_around(ptr::from_ref(&END).addr());
+    START.store(memory.start, Ordering::Relaxed);
+    // Release: pairs with the Acquire above.
+    END.store(memory.end, Ordering::Release);
+    memory.contains(&address)
 }
 
 #[cfg(all(test, target_os = "linux", not(any(portable, miri))))]

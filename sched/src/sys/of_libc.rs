@@ -22,20 +22,24 @@ impl Real {
     /// Returns the address of libc's function. The first call looks it up.
     #[inline]
     pub fn get(&self) -> *mut c_void {
+        // Without its libc the process cannot go on.
+        self.find().unwrap_or_else(|| std::process::abort())
+    }
+
+    /// Returns the address of libc's function; `None` if there is none, as in a static program. Waits for no
+    /// other thread: each of those that come first looks it up.
+    #[inline]
+    pub fn find(&self) -> Option<*mut c_void> {
         // Relaxed: the value is an address of code, and each thread finds the same.
         let found = self.found.load(Ordering::Relaxed);
-        if found.is_null() { self.look_up() } else { found }
+        if found.is_null() { self.look_up() } else { Some(found) }
     }
 
     #[cold]
-    fn look_up(&self) -> *mut c_void {
+    fn look_up(&self) -> Option<*mut c_void> {
         // SAFETY: the name is a C string.
         let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
-        if found.is_null() {
-            // Without its libc the process cannot go on.
-            std::process::abort();
-        }
         self.found.store(found, Ordering::Relaxed);
-        found
+        (!found.is_null()).then_some(found)
     }
 }

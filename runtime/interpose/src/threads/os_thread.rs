@@ -24,7 +24,8 @@ use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::AtomicPtr;
 
 use libc::{cpu_set_t, pid_t, pthread_attr_t, sched_param};
 use sched::simulation;
@@ -276,15 +277,34 @@ pub(super) fn name() -> [u8; NAME] {
     name
 }
 
-/// What `RUNTIME_OS_THREADS` names: patterns.
+/// What `RUNTIME_OS_THREADS` names: patterns. Each thread that comes first reads them: a wait for another one
+/// would be a step of a simulation, which its replay does not have.
 fn patterns() -> &'static [String] {
-    static PATTERNS: OnceLock<Vec<String>> = OnceLock::new();
-    PATTERNS.get_or_init(|| {
-        let variable = std::env::var("RUNTIME_OS_THREADS").ok();
-        let variable = variable.filter(|_| !sched::privileges::are_raised()).unwrap_or_default();
-        let patterns = variable.split(',').map(str::trim).filter(|pattern| !pattern.is_empty());
-        patterns.map(Into::into).collect()
-    })
+    static PATTERNS: AtomicPtr<Vec<String>> = AtomicPtr::new(ptr::null_mut());
+    // Acquire: pairs with the Release below.
+    let mut patterns = PATTERNS.load(Ordering::Acquire);
+    if patterns.is_null() {
+        let read = Box::into_raw(Box::new(read_patterns()));
+        // Release: pairs with each Acquire, also that of this exchange.
+        let first = PATTERNS.compare_exchange(patterns, read, Ordering::AcqRel, Ordering::Acquire);
+        patterns = first.map_or_else(
+            |first| {
+                // SAFETY: no other thread has seen this box.
+                drop(unsafe { Box::from_raw(read) });
+                first
+            },
+            |_| read,
+        );
+    }
+    // SAFETY: the first box is never dropped nor changed.
+    unsafe { &*patterns }
+}
+
+fn read_patterns() -> Vec<String> {
+    let variable = std::env::var("RUNTIME_OS_THREADS").ok();
+    let variable = variable.filter(|_| !sched::privileges::are_raised()).unwrap_or_default();
+    let patterns = variable.split(',').map(str::trim).filter(|pattern| !pattern.is_empty());
+    patterns.map(Into::into).collect()
 }
 
 /// Keeps the OS thread of the caller if `RUNTIME_OS_THREADS` has its new name. An OS thread that is kept has
