@@ -102,8 +102,8 @@ fn real_time() -> u64 {
 /// Returns `true` if the address lies in the static memory of the program, or of the library that this
 /// function is in.
 ///
-/// Each thread that comes first looks the memory up, and finds the same. A `OnceLock` would wait for the first
-/// of them by a futex, and the caught call of that futex would ask this function again.
+/// Each thread that comes first looks the memory up, and finds the same. A `OnceLock` would wait for the
+/// first of them by a futex, and the caught call of that futex would ask this function again.
 pub(crate) fn is_static(address: usize) -> bool {
     static START: AtomicUsize = AtomicUsize::new(0);
     /// 0 before the first question.

@@ -27,7 +27,7 @@ impl Real {
     }
 
     /// Returns the address of libc's function; `None` if there is none, as in a static program. Waits for no
-    /// other thread: each of those that come first looks it up.
+    /// other thread: each thread that comes first looks it up.
     #[inline]
     pub fn find(&self) -> Option<*mut c_void> {
         // Relaxed: the value is an address of code, and each thread finds the same.
