@@ -145,7 +145,7 @@ pub fn close(fd: c_int) -> Option<isize> {
 }
 
 /// Forgets the sockets of a network after its simulation, which has left green threads behind. These never
-/// close their sockets. The numbers are used again.
+/// close their sockets.
 pub(crate) fn forget_all(network: &Arc<Network>) {
     drop(table::forget(|socket| Arc::ptr_eq(&socket.network, network)));
 }
@@ -160,7 +160,7 @@ pub fn dup(fd: c_int) -> Option<isize> {
 pub fn has_duplicated(old: c_int, new: c_int) {
     if let Some(socket) = table::find(old).filter(|_| table::is_taken(old)) {
         // Without a place it is the system's, where each call fails.
-        _ = table::add_at(new, socket);
+        _ = table::insert(new, socket);
     }
 }
 

@@ -1,9 +1,12 @@
 //! The end of a thread of std that has to end, and goes on although its calls fail.
 
+use std::ffi::c_int;
+
 use sched::park::{is_interrupted, my_id};
 use sched::simulation::{self, Phase, Simulation};
 
 use super::super::here;
+use super::table;
 
 /// How often the calls of a thread may fail because it has to end.
 const CALLS_AFTER_END: u32 = 20;
@@ -12,6 +15,11 @@ const CALLS_AFTER_END: u32 = 20;
 /// node was killed or the simulation is over. Its first calls return, with an error if they would wait, so
 /// that it can end by itself.
 pub fn leave_if_over() {
+    leave_call_if_over(None);
+}
+
+/// As [`leave_if_over`]. The call borrows the number `fd` from its owner.
+pub(super) fn leave_call_if_over(fd: Option<c_int>) {
     if !is_interrupted() || !simulation::is_user_code() {
         return;
     }
@@ -27,6 +35,7 @@ pub fn leave_if_over() {
     });
     if calls > CALLS_AFTER_END {
         drop(network);
+        fd.map(table::give_up);
         simulation::leave_myself();
     }
 }

@@ -7,7 +7,7 @@ use sched::simulation;
 
 use super::super::here;
 use super::description::{Description, Done};
-use super::leave::leave_if_over;
+use super::leave::{leave_call_if_over, leave_if_over};
 use super::table;
 
 /// Converts a result into what a system call returns.
@@ -15,19 +15,27 @@ pub(super) fn raw(done: Done) -> isize {
     done.unwrap_or_else(|number| -(number as isize))
 }
 
-/// Calls `call` with the socket of a number, after a point of choice. Returns `None` if the number stands for
-/// no simulated socket.
+/// Calls `call` with the socket of a number, which the caller borrows, after a point of choice. Returns
+/// `None` if the number stands for no simulated socket.
 #[inline]
 pub(super) fn on(fd: c_int, call: impl FnOnce(&Arc<Description>) -> Done) -> Option<isize> {
-    table::is_taken(fd).then(|| raw(find(fd).and_then(|socket| call(&socket))))
+    table::is_taken(fd).then(|| {
+        leave_call_if_over(Some(fd));
+        raw(find_here(fd).and_then(|socket| call(&socket)))
+    })
 }
 
-/// Returns the socket of a number, after a point of choice.
+/// Returns the socket of a number, after a point of choice. The owner of the number may close it during the
+/// call.
 ///
 /// # Errors
 /// Returns `EBADF` if it is one of another simulation, or the caller is in none.
 pub(super) fn find(fd: c_int) -> Done<Arc<Description>> {
     leave_if_over();
+    find_here(fd)
+}
+
+fn find_here(fd: c_int) -> Done<Arc<Description>> {
     // It does not unwind, other than `point`.
     simulation::point_in_drop();
     let socket = table::find(fd).filter(|socket| is_here(socket));
