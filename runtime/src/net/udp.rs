@@ -1,5 +1,6 @@
 //! `UdpSocket`: datagrams over UDP, with calls that park. The API is that of std.
 
+mod polls;
 mod tries;
 
 use std::io;

@@ -2,6 +2,8 @@
 //! address.
 
 mod datagram;
+#[cfg(target_os = "linux")]
+mod fds;
 mod listener;
 mod pauses;
 mod stream;
@@ -11,6 +13,8 @@ mod ucred;
 pub use std::os::unix::net::SocketAddr;
 
 pub use datagram::UnixDatagram;
+#[cfg(target_os = "linux")]
+pub use fds::ReceivedFds;
 pub use listener::{Incoming, UnixListener};
 pub use stream::UnixStream;
 #[cfg(target_os = "linux")]

@@ -9,11 +9,13 @@ mod descriptors;
 #[cfg(unix)]
 mod duplex;
 mod faults;
+mod fds;
 mod into_std;
 mod names;
 #[cfg(unix)]
 mod pipe;
 mod poll;
+mod polls;
 #[cfg(unix)]
 mod ready;
 mod server;

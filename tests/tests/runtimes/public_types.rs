@@ -362,6 +362,7 @@ fn on_unix() {
 fn on_linux() {
     table! {
         runtime::net::unix::UCred: "SYUR";
+        runtime::net::unix::ReceivedFds: "SYUR";
     }
 }
 

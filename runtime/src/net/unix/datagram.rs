@@ -1,5 +1,6 @@
 //! `UnixDatagram`: datagrams within one machine, with calls that park. The API is that of std.
 
+mod polls;
 mod tries;
 
 use std::io;
