@@ -35,7 +35,7 @@ pub(super) fn leave_call_if_over(fd: Option<c_int>) {
     });
     if calls > CALLS_AFTER_END {
         drop(network);
-        fd.map(table::give_up);
+        fd.into_iter().for_each(table::give_up);
         simulation::leave_myself();
     }
 }
