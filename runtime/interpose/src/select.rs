@@ -126,10 +126,11 @@ impl Asked {
         let words = usize::try_from(count).unwrap_or(0).div_ceil(BITS);
         let words = sets.map(|set| {
             let set = set.cast::<usize>();
+            if set.is_null() {
+                return vec![0; words];
+            }
             // SAFETY: this contract.
-            (0..words)
-                .map(|at| if set.is_null() { 0 } else { unsafe { set.add(at).read_unaligned() } })
-                .collect()
+            (0..words).map(|at| unsafe { set.add(at).read_unaligned() }).collect()
         });
         Asked { count, sets, words }
     }

@@ -41,13 +41,12 @@ pub unsafe fn poll(fds: *mut pollfd, count: nfds_t, time: Option<Duration>) -> O
 /// As for `poll`; `time` is null or a time.
 pub unsafe fn ppoll(fds: *mut pollfd, count: nfds_t, time: *const timespec) -> Option<isize> {
     // SAFETY: the caller's time.
-    match unsafe { time.as_ref() }.map(duration) {
-        // SAFETY: this contract, here and below.
-        None => unsafe { poll(fds, count, None) },
-        Some(Some(time)) => unsafe { poll(fds, count, Some(time)) },
-        // The look does not wait, and says if the call is for a simulated socket.
-        Some(None) => unsafe { poll(fds, count, Some(Duration::ZERO)) }.map(|_| raw(Err(libc::EINVAL))),
-    }
+    let limit = unsafe { time.as_ref() }.map(duration);
+    // A time that is none is refused after a look, which says if the call is for a simulated socket.
+    let time = limit.map(Option::unwrap_or_default);
+    // SAFETY: this contract.
+    let found = unsafe { poll(fds, count, time) }?;
+    Some(if limit == Some(None) { raw(Err(libc::EINVAL)) } else { found })
 }
 
 /// Waits for `time` or for ever until `count` is not zero for all descriptors together, with their events.
