@@ -12,7 +12,6 @@ use super::super::tcp::{Phase, Stream};
 use super::description::{Description, Kind};
 use super::number::{find, raw};
 use super::open::{Limit, Open, escape, look_and_wait};
-use super::select::duration;
 use super::table;
 
 /// What `poll` reports although it is not asked for.
@@ -47,6 +46,12 @@ pub unsafe fn ppoll(fds: *mut pollfd, count: nfds_t, time: *const timespec) -> O
     // SAFETY: this contract.
     let found = unsafe { poll(fds, count, time) }?;
     Some(if limit == Some(None) { raw(Err(libc::EINVAL)) } else { found })
+}
+
+/// Returns the duration; `None` if it is none.
+pub(super) fn duration(time: &timespec) -> Option<Duration> {
+    let nanos = u32::try_from(time.tv_nsec).ok().filter(|&nanos| nanos < 1_000_000_000)?;
+    Some(Duration::new(u64::try_from(time.tv_sec).ok()?, nanos))
 }
 
 /// Waits for `time` or for ever until `count` is not zero for all descriptors together, with their events.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use libc::{fd_set, pollfd, timespec, timeval};
 
 use super::number::raw;
-use super::poll::poll_sockets;
+use super::poll::{duration, poll_sockets};
 use super::table;
 
 /// The events of `poll` that make a descriptor ready, for each of the three sets, as in Linux.
@@ -123,12 +123,6 @@ unsafe fn answer(asked: &pollfd, sets: [*mut fd_set; 3]) {
             unsafe { libc::FD_CLR(asked.fd, set) };
         }
     }
-}
-
-/// Returns the duration; `None` if it is none.
-pub(super) fn duration(time: &timespec) -> Option<Duration> {
-    let nanos = u32::try_from(time.tv_nsec).ok().filter(|&nanos| nanos < 1_000_000_000)?;
-    Some(Duration::new(u64::try_from(time.tv_sec).ok()?, nanos))
 }
 
 fn duration_of_timeval(time: &timeval) -> Option<Duration> {
