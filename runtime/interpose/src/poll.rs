@@ -1,5 +1,5 @@
-//! `poll`, `ppoll`, `epoll_wait`: a look that does not wait comes first; then the caller parks until one of the
-//! descriptors is ready, and looks again.
+//! `poll`, `ppoll`, `epoll_wait`: a look that does not wait comes first; then the caller parks until one of
+//! the descriptors is ready, and looks again.
 
 use std::ffi::c_int;
 use std::ptr;
@@ -69,9 +69,9 @@ unsafe fn poll_masked(fds: *mut pollfd, count: nfds_t, time: Option<Duration>, m
     wait_masked(time, mask, |time, mask| unsafe { system(fds, count, time, Some(mask)) })
 }
 
-/// Waits with a signal mask by `system`, which has a time and a mask. Only the kernel sets a mask and waits in
-/// one step, and the mask is that of the OS thread, where no other green thread may run meanwhile. So the call
-/// is the system's, and a green thread keeps its OS thread for it, as in `blocking`.
+/// Waits with a signal mask by `system`, which has a time and a mask. Only the kernel sets a mask and waits
+/// in one step, and the mask is that of the OS thread, where no other green thread may run meanwhile. So the
+/// call is the system's, and a green thread keeps its OS thread for it, as in `blocking`.
 pub(super) fn wait_masked(
     time: Option<Duration>,
     mut mask: u64,

@@ -1,5 +1,5 @@
-//! `select` and `pselect`, as `poll.rs`. The kernel writes what it finds over what the caller asks for. So each
-//! further look begins with the caller's sets again.
+//! `select` and `pselect`, as `poll.rs`. The kernel writes what it finds over what the caller asks for. So
+//! each further look begins with the caller's sets again.
 
 use std::ffi::c_int;
 use std::ptr;

@@ -81,11 +81,11 @@
 //!
 //! A signal does not end a call that is parked: the kernel gives the signal to some OS thread, and its
 //! handler runs there. `ppoll` and `pselect` with a signal mask are for programs that wait for signals, so
-//! these calls alone are libc's. The mask is that of the OS thread, which waits in the kernel with it. The mask holds from the
-//! first look to the return. Then the mask of before holds again. A signal outside of the mask ends the call
-//! with `EINTR`. The P runs other green threads during the wait. Neither a cancellation nor a time-out ends
-//! the wait. SIGURG, by which the runtime [pauses](super::blocking) green threads that compute, does not end
-//! it either, unless the program handles SIGURG itself.
+//! these calls alone are libc's. The mask is that of the OS thread, which waits in the kernel with it. The
+//! mask holds from the first look to the return. Then the mask of before holds again. A signal outside of the
+//! mask ends the call with `EINTR`. The P runs other green threads during the wait. Neither a cancellation
+//! nor a time-out ends the wait. SIGURG, by which the runtime [pauses](super::blocking) green threads that
+//! compute, does not end it either, unless the program handles SIGURG itself.
 //!
 //! # Cancellation and time-outs
 //!

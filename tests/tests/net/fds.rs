@@ -13,7 +13,7 @@ use tests::{everywhere, on_each, until_it_waits};
 
 const MILLI: Duration = Duration::from_millis(1);
 
-/// Checks that the pipe whose reading end has arrived is the one of `writer`.
+/// Checks that the reading end that has arrived is one of the pipe of `writer`.
 fn is_end_of(reader: OwnedFd, mut writer: PipeWriter, text: &str) {
     writer.write_all(text.as_bytes()).unwrap();
     drop(writer);

@@ -34,7 +34,8 @@ pub unsafe fn poll(fds: *mut pollfd, count: nfds_t, time: Option<Duration>) -> O
     Some(raw(found.map(|found| found as isize)))
 }
 
-/// `ppoll`, without its mask: no signal ends a simulated wait. Returns `None` if it is for no simulated socket.
+/// `ppoll`, without its mask: no signal ends a simulated wait. Returns `None` if it is for no simulated
+/// socket.
 ///
 /// # Safety
 /// As for `poll`; `time` is null or a time.

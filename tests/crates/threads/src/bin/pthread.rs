@@ -287,8 +287,8 @@ fn set_of_taken() -> libc::sigset_t {
     }
 }
 
-/// Counts signals by `sigwait`, `sigtimedwait` and `sigwaitinfo` until there are as many of each signal as asked
-/// for.
+/// Counts signals by `sigwait`, `sigtimedwait` and `sigwaitinfo` until there are as many of each signal as
+/// asked for.
 extern "C" fn waits_for_signals(count: *mut c_void) -> *mut c_void {
     let (set, mut counts) = (set_of_taken(), [0; 2]);
     for turn in 0..2 * count.addr() {
