@@ -23,7 +23,7 @@ programs=(--lib --test inspect --test net --test channel --test runtimes --test 
 cargo build "${packages[@]}" "${examples[@]/#/--example=}"
 modules='await_stacks|deadlock|deadlock_of_some|debug_browser|debug_page|dump|dump_on|dump_snapshot|dump_stacks|hog_reports|profile|spawn_stacks|trace_perfetto|tracing|tracing_global'
 modules+='|descriptors|poll|tcp|streams|public_types|sim_line'
-EXAMPLES_BUILT=true SIM_SEEDS=30 cargo nextest run "${packages[@]}" "${programs[@]}" --test-threads $((3 * $(nproc))) -E "
+EXAMPLES_BUILT=true SIM_SEEDS=30 RAFT_SEEDS=25 cargo nextest run "${packages[@]}" "${programs[@]}" --test-threads $((3 * $(nproc))) -E "
     (package(tests) and test(/^($modules)::/)) or binary(sim)
     or package(monochrome-inspect) or (package(monochrome-sched) and test(/simulation/)) or (package(monochrome-waits) and test(/futex/))
     or package(monochrome-interpose) or package(monochrome-sim) or binary(foreign) or binary(inside) or binary(raft_sim) or (package(examples) and test(/hyper/))"
