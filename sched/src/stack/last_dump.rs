@@ -6,13 +6,13 @@
 //!   the fault handler                     the thread that writes dumps
 //!   n = WRITTEN
 //!   a byte into the socket of the thread  reads the byte, and writes the dump
-//!   until WRITTEN != n, 5 s at most:      WRITTEN += 1
+//!   until WRITTEN != n, 30 s at most:     WRITTEN += 1
 //!     sleep
 //!   abort
 //! ```
 //!
 //! The wait has a bound, because the code that overflowed may have a lock that the dump needs, such as that
-//! of the allocator.
+//! of the allocator. The dump of a debug build takes ten seconds on a loaded machine.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
@@ -21,7 +21,7 @@ use std::time::Duration;
 use crate::sys;
 
 /// How often, and for how long each time, the handler sleeps.
-const SLEEPS: u32 = 500;
+const SLEEPS: u32 = 3000;
 const SLEEP: Duration = Duration::from_millis(10);
 
 /// The descriptor to which the handler writes; -1 if no thread writes dumps.
@@ -44,7 +44,7 @@ pub fn dump_is_written() {
     WRITTEN.fetch_add(1, Ordering::Release);
 }
 
-/// Asks for a dump and waits until it is written, for 5 s at most. Returns at once if no thread writes dumps.
+/// Asks for a dump and waits until it is written, for 30 s at most. Returns at once if no thread writes dumps.
 /// *Runs on: a fault handler.*
 pub(crate) fn ask_and_wait() {
     let fd = ASKS.load(Ordering::Relaxed);
