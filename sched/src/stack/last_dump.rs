@@ -44,8 +44,8 @@ pub fn dump_is_written() {
     WRITTEN.fetch_add(1, Ordering::Release);
 }
 
-/// Asks for a dump and waits until it is written, for 30 s at most. Returns at once if no thread writes dumps.
-/// *Runs on: a fault handler.*
+/// Asks for a dump, and waits for 30 s at most until it is written. Returns at once if no thread writes
+/// dumps. *Runs on: a fault handler.*
 pub(crate) fn ask_and_wait() {
     let fd = ASKS.load(Ordering::Relaxed);
     if fd == -1 {
