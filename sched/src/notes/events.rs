@@ -6,11 +6,11 @@
 //! | --- | --- |
 //! | a G is new | `on_spawned` |
 //! | a parked G is ready, or its wait was decided before its commit | `on_ready`, `on_goes_on` |
-//! | a G is stolen | `on_stolen` |
 //! | a G runs; its wake-up is a sample | `on_run`, `on_sampled_run` |
 //! | the running G stops | `on_stop`, which says how ([`Stops`]) |
 //! | a G enters `blocking`, awaits, panics | `on_blocking`, `on_awaited`, `on_panic` |
-//! | timers are armed, and fire; the network has woken Gs | `on_timer_armed`, `on_fired`, `on_polled` |
+//! | a timer is armed | `on_timer_armed` |
+//! | the holder of a P finds Gs to steal, woken Gs of the network, or due timers | `on_finds` ([`Finds`]) |
 //! | an M starts, ends, sleeps, is woken, takes a P or leaves it idle | `on_m` ([`Does`]) |
 //! | a P changes hands otherwise; a G loses its P | `on_p_left` ([`Left`]), `on_preempted` ([`Preempted`]) |
 //! | a signal asks an M for the stack of its G | `on_signal` |
@@ -114,6 +114,18 @@ pub(crate) enum Does<'p> {
     Wakes,
     /// Its thread ends.
     Ends,
+}
+
+/// What the holder of a P finds.
+#[derive(Clone, Copy)]
+pub(crate) enum Finds<'p> {
+    /// This G, which it has stolen from this P.
+    Stolen(GRef, &'p P),
+    /// So many Gs that a poll of the network has woken.
+    Woken(usize),
+    /// So many timers of P `of`, which have `fired` at `now`. The first of them was due at `first`, which is
+    /// NEVER if that was not looked up.
+    Due { of: usize, fired: u64, first: u64, now: u64 },
 }
 
 /// How a P is left that does not become idle at once.
@@ -308,26 +320,19 @@ impl G {
     }
 }
 
-/// What the holder of a P finds.
 impl Held<'_> {
-    /// `g` was stolen from `victim`.
-    pub(crate) fn on_stolen(self, g: GRef, victim: &P) {
-        self.notes(Kind::Steal, g.id(), victim.index);
-    }
-
-    /// A poll of the network has woken so many Gs.
-    pub(crate) fn on_polled(self, woken: usize) {
-        if woken > 0 {
-            self.notes_moment(Kind::NetPoll, 0, woken);
-        }
-    }
-
-    /// `fired` timers of P `of` have fired at `now`. `first` is when the first of them was due, or
-    /// NEVER if that was not looked up.
-    #[inline]
-    pub(crate) fn on_fired(self, of: usize, fired: u64, first: u64, now: u64) {
-        if fired > 0 && first != clock::NEVER {
-            recording::notes_fired(self, of, fired, now.saturating_sub(first));
+    /// The holder of a P has found this.
+    #[inline(always)]
+    pub(crate) fn on_finds(self, found: Finds<'_>) {
+        match found {
+            Finds::Stolen(g, victim) => self.notes(Kind::Steal, g.id(), victim.index),
+            Finds::Woken(0) => {}
+            Finds::Woken(gs) => self.notes_moment(Kind::NetPoll, 0, gs),
+            Finds::Due { of, fired, first, now } => {
+                if fired > 0 && first != clock::NEVER {
+                    recording::notes_fired(self, of, fired, now.saturating_sub(first));
+                }
+            }
         }
     }
 }

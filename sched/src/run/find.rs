@@ -12,7 +12,7 @@ use crate::asleep::wish::Wish;
 use crate::g::GRef;
 use crate::g::list::GList;
 use crate::m::{MRef, OwnM};
-use crate::notes::events::{At, Does, Left, on_delay};
+use crate::notes::events::{At, Does, Finds, Left, on_delay};
 use crate::p::event::By;
 use crate::p::{Held, P};
 use crate::run::sched::Sched;
@@ -185,7 +185,7 @@ impl Sched {
                 held.counters.steals.one();
                 // Thieves may have taken some of these again.
                 held.counters.stolen.add(1 + held.queue.len().saturating_sub(before) as u64);
-                held.on_stolen(g, victim);
+                held.on_finds(Finds::Stolen(g, victim));
                 return Some(g);
             }
             if let Some(now) = last_at
@@ -339,7 +339,7 @@ impl Sched {
         self.idle.count_spinning();
         m.own().spinning.set(true);
         held.counters.net_wakes.add(woken.len() as u64);
-        held.on_polled(woken.len());
+        held.on_finds(Finds::Woken(woken.len()));
         self.ready_all(held, woken, By::Network);
         self.steal_due_timers(held);
     }

@@ -67,7 +67,7 @@ impl Sched {
                 }
             }
         });
-        held.on_fired(of, fired, first, now);
+        held.on_finds(events::Finds::Due { of, fired, first, now });
         if of != held.index {
             held.counters.timers_stolen.add(fired);
         }

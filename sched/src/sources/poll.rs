@@ -12,7 +12,7 @@ use crate::g::list::GList;
 use crate::g::wait::{Decision, Outcome};
 use crate::g::{GRef, Ticket};
 use crate::m::OwnM;
-use crate::notes::events::{At, on_delay};
+use crate::notes::events::{At, Finds, on_delay};
 use crate::p::Held;
 use crate::p::event::By;
 use crate::run::sched::Sched;
@@ -35,7 +35,7 @@ impl Sched {
         let woken = self.woken_gs(&mut ready);
         held.counters.net_wakes.add(woken.len() as u64);
         let any = !woken.is_empty();
-        held.on_polled(woken.len());
+        held.on_finds(Finds::Woken(woken.len()));
         self.ready_all(held, woken, By::Network);
         any
     }
