@@ -62,7 +62,10 @@ pub fn deliver(events: &[netpoll::Report]) {
 
 /// The wait of a G of a simulation for a word that a thread outside of it may change. The drop ends it.
 #[derive(Debug)]
-pub struct OutsideWait(());
+pub struct OutsideWait {
+    /// Whether the waiting G panics.
+    panics: bool,
+}
 
 impl OutsideWait {
     /// Returns `true` if a thread outside of the simulation changes `word` from `expected` within a moment of
@@ -80,15 +83,16 @@ impl OutsideWait {
     #[must_use]
     pub fn begin(word: &AtomicU32) -> Option<OutsideWait> {
         (is_here() && outside_words::is_static(ptr::from_ref(word).addr())).then(|| {
-            count_outside(Outside::begin);
-            OutsideWait(())
+            let panics = std::thread::panicking();
+            count_outside(|outside| outside.begin(panics));
+            OutsideWait { panics }
         })
     }
 }
 
 impl Drop for OutsideWait {
     fn drop(&mut self) {
-        count_outside(Outside::end);
+        count_outside(|outside| outside.end(self.panics));
     }
 }
 

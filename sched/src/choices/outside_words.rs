@@ -26,6 +26,9 @@ const MOMENT_NS: u64 = 300_000;
 const LEAST_LOOKS: u32 = 20;
 /// The looks before a deadlock is reported: at least ten seconds.
 const BEFORE_A_DEADLOCK: u32 = 100_000;
+/// The same while a waiting G panics: at least ten minutes. std holds a lock while it calls the panic hook. A
+/// G that is left behind there would keep that lock, and the next call of `panic::take_hook` would hang.
+const BEFORE_A_DEADLOCK_IN_A_PANIC: u32 = 60 * BEFORE_A_DEADLOCK;
 
 /// What a simulated scheduler knows of these waits.
 // Relaxed, throughout: one M runs all Gs of a simulation.
@@ -33,19 +36,23 @@ const BEFORE_A_DEADLOCK: u32 = 100_000;
 pub(crate) struct Outside {
     /// The Gs that wait for static words.
     waiting: AtomicU32,
+    /// How many of these panic.
+    panicking: AtomicU32,
     /// The looks since a G was ready.
     looks: AtomicU32,
 }
 
 impl Outside {
-    /// A G begins to wait for a static word.
-    pub(crate) fn begin(&self) {
+    /// A G begins to wait for a static word. `panics`: while it panics.
+    pub(crate) fn begin(&self, panics: bool) {
         self.waiting.store(self.waiting.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.panicking.store(self.panicking.load(Ordering::Relaxed) + u32::from(panics), Ordering::Relaxed);
     }
 
-    /// A G no longer waits for one.
-    pub(crate) fn end(&self) {
+    /// A G no longer waits for one. `panics`: as at [`Outside::begin`].
+    pub(crate) fn end(&self, panics: bool) {
         self.waiting.store(self.waiting.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+        self.panicking.store(self.panicking.load(Ordering::Relaxed) - u32::from(panics), Ordering::Relaxed);
     }
 
     /// A G is ready.
@@ -61,7 +68,11 @@ impl Outside {
     /// Waits a moment and returns `true` if a thread outside may soon wake a G. `timed`: a timer is armed.
     /// *Runs on: the M, while no G is ready.*
     pub(crate) fn may_wake(&self, timed: bool) -> bool {
-        let most = if timed { BEFORE_A_TIMER } else { BEFORE_A_DEADLOCK };
+        let most = match timed {
+            true => BEFORE_A_TIMER,
+            false if self.panicking.load(Ordering::Relaxed) > 0 => BEFORE_A_DEADLOCK_IN_A_PANIC,
+            false => BEFORE_A_DEADLOCK,
+        };
         if !self.is_waited_for() || self.looks.load(Ordering::Relaxed) >= most {
             return false;
         }
