@@ -12,19 +12,16 @@
 # Usage: ci/crates.sh [--build]   (--build builds the tests only)
 set -euo pipefail
 cd "$(dirname "$0")/../tests/crates"
-# The programs have the same features of the runtime as the crates. `interpose` is built alone, and so is what has threads.
-calls=('-p crates -p locals -p programs' '-p interpose' '-p simulated' '-p threads -p std-threads -p monochrome-preload')
+# One build: a feature of the runtime alone changes no result of a program.
 if [ "${1:-}" = --build ]; then
-    # shellcheck disable=SC2086  # Each word is an argument.
-    for call in "${calls[@]}"; do cargo test --locked --no-run $call; done
-    cargo build --locked --lib -p monochrome-preload
+    cargo test --locked --no-run --workspace
+    cargo build --locked --lib --workspace
     exit
 fi
 [ $# = 0 ] || { echo "usage: ci/crates.sh [--build]" >&2; exit 2; }
 # Most tests wait for servers and clients.
-# shellcheck disable=SC2086
-for call in "${calls[@]}"; do cargo nextest run --locked --test-threads $((3 * $(nproc))) $call; done
-# The calls above have built these. `cargo run` would choose other features for their dependencies.
+cargo nextest run --locked --workspace --test-threads $((3 * $(nproc)))
+# The call above has built these. `cargo run` would choose other features for their dependencies.
 built=${CARGO_TARGET_DIR:-target}/debug
 "$built/examples/web"
 "$built/examples/crawler"

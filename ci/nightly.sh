@@ -45,6 +45,7 @@ running() {
 
 computing() {
     export CARGO_TARGET_DIR=$PWD/target/computing
+    step "$CARGO_TARGET_DIR/none" ci/models.sh --all
     step "$CARGO_TARGET_DIR" ci/models-broken.sh "${models[@]}"
     step "$CARGO_TARGET_DIR" ci/miri.sh $seeds
     step "$CARGO_TARGET_DIR" ci/tsan.sh $((soak / 4))

@@ -46,7 +46,7 @@
 //! # Short queries that block
 //!
 //! The table has 100 threads with a pool of 20 connections of the crate postgres, in queries a second (`cargo
-//! run --release -p interpose --example postgres_pool`). The server and other programs shared the two
+//! run --release -p interpose --example postgres_pool_parking`). The server and other programs shared the two
 //! processors. A query is given as text, so the crate prepares it anew each time, and waits twice or more. A
 //! program that keeps prepared statements waits less. Three kinds took turns in each of two pairs of runs.
 //! The columns are the medians, and in brackets the share of the OS threads of the same run.

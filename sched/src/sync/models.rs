@@ -4,10 +4,17 @@
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// Explores the interleavings that have at most `preemptions` involuntary switches, for models with too many
-/// interleavings.
+/// interleavings. `ci/models.sh` may allow fewer.
 pub fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+    explore_at_least(0, preemptions, model);
+}
+
+/// As [`explore`], for a model that reaches its case only with `least` preemptions: fewer are not allowed.
+pub fn explore_at_least(least: usize, most: usize, model: impl Fn() + Send + Sync + 'static) {
+    // It reads `LOOM_MAX_PREEMPTIONS`.
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
+    let allowed = builder.preemption_bound.unwrap_or(most);
+    builder.preemption_bound = Some(allowed.clamp(least, most));
     builder.max_branches = 100_000;
     builder.check(model);
 }

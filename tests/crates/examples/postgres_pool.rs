@@ -5,7 +5,7 @@
 //!
 //! ```sh
 //! cargo run --release --example postgres_pool
-//! cargo run --release -p interpose --example postgres_pool
+//! cargo run --release -p interpose --example postgres_pool_parking
 //! ```
 //!
 //! Arguments: how many turns (default 8), and the only kind of thread (`plain`, `green`, `blocking`), for a

@@ -8,6 +8,7 @@ use loom::thread;
 
 use super::{Lock, Node, Queue};
 use sched::modelled::{Sleeper, Waiting};
+use sched::sync::models::explore;
 use sched::{Cancel, Outcome};
 
 /// A minimal channel: messages that no receiver has taken, and receivers that wait for a message.
@@ -61,9 +62,7 @@ fn receive(chan: &Lock<Chan>, sleeper: &Sleeper) -> Result<u32, Outcome> {
 /// `sleeper` receives while `interfere` and a sender of each message run. Then each message must be there
 /// just once.
 fn race(messages: &'static [u32], interfere: impl Fn(&Sleeper) + Copy + Send + Sync + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(2);
-    model.check(move || {
+    explore(2, move || {
         let (chan, sleeper) = (Shared::default(), Sleeper::new());
         let mut threads: Vec<_> = messages
             .iter()
@@ -101,9 +100,7 @@ fn two_messages_meet_a_time_out() {
 /// The first receiver may time out. A message that meets the time-out goes to the second receiver.
 #[test]
 fn a_message_passes_a_waiter_that_timed_out() {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(2);
-    model.check(|| {
+    explore(2, || {
         let chan = Shared::default();
         let (first, second) = (Sleeper::new(), Sleeper::new());
         let (chan_of_first, first_too) = (chan.clone(), first.clone());
@@ -125,9 +122,7 @@ fn a_message_passes_a_waiter_that_timed_out() {
 /// A wait in two queues ends with one message. The other message stays in its channel.
 #[test]
 fn a_select_takes_from_one_of_two() {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(3);
-    model.check(|| {
+    explore(3, || {
         let chans = [Shared::default(), Shared::default()];
         let sleeper = Sleeper::new();
         let senders = [0, 1].map(|i| {

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::asleep::idle::Idle;
-use crate::sync::models::{Reached, Turns, explore};
+use crate::sync::models::{Reached, Turns, explore, explore_at_least};
 use crate::sync::{
     Mutex,
     atomic::{AtomicBool, AtomicUsize},
@@ -608,7 +608,8 @@ fn a_p_is_retaken_lent_again_and_retaken() {
     static QUEUED_UP: Reached = Reached::new();
     static BACK: Reached = Reached::new();
     for light in [false, true] {
-        explore(if light { 1 } else { 3 }, move || {
+        let preemptions = if light { 1 } else { 3 };
+        explore_at_least(preemptions, preemptions, move || {
             // A G waits in the queue of the P, so the next holder of the P lends it again.
             let machine = Machine::new(light, &[G::Ends(1)]);
             let sysmon = machine.clone();
@@ -643,7 +644,8 @@ fn a_p_is_retaken_lent_again_and_retaken() {
 fn an_m_gets_its_own_p_back_from_the_idle_list() {
     static TWICE: Reached = Reached::new();
     for light in [false, true] {
-        explore(if light { 1 } else { 5 }, move || {
+        let (least, most) = if light { (1, 1) } else { (3, 5) };
+        explore_at_least(least, most, move || {
             let machine = Machine::new(light, &[]);
             let sysmon = machine.clone();
             let sysmon = thread::spawn(move || {
