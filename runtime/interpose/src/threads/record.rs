@@ -328,11 +328,11 @@ impl Record {
         self.about.lock().name
     }
 
-    /// Sets the name, also in dumps.
-    pub(super) fn set_name(&self, name: [u8; NAME]) {
+    /// Sets the name, also in dumps. `own`: the thread itself, if it calls. Its handle may not be noted yet.
+    pub(super) fn set_name(&self, name: [u8; NAME], own: Option<&GHandle>) {
         let mut about = self.about.lock();
         (about.name, about.is_named) = (name, true);
-        about.show();
+        about.show(own);
     }
 
     /// Returns the OS thread that the thread keeps.
@@ -358,9 +358,9 @@ impl Record {
         if !looks_early && is_cancelled() {
             handle.cancel();
         }
+        // Another thread may have set the name before.
+        about.show(Some(&handle));
         about.handle = Some(handle);
-        // The thread may have set its name before.
-        about.show();
     }
 }
 
@@ -371,11 +371,12 @@ pub(super) struct Exit(pub(super) *mut c_void);
 unsafe impl Send for Exit {}
 
 impl About {
-    fn show(&self) {
+    fn show(&self, thread: Option<&GHandle>) {
         let length = self.name.iter().position(|&byte| byte == 0).unwrap_or(NAME);
-        if let Some(handle) = self.handle.as_ref().filter(|_| self.is_named && length > 0) {
+        let thread = thread.or(self.handle.as_ref());
+        if let Some(thread) = thread.filter(|_| self.is_named && length > 0) {
             // The lock lets one thread in at a time.
-            handle.rename(&String::from_utf8_lossy(&self.name[..length]));
+            thread.rename(&String::from_utf8_lossy(&self.name[..length]));
         }
     }
 }

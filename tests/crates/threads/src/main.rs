@@ -27,6 +27,7 @@ fn main() {
         "echo" => net::run(),
         "panics" => panics::run(),
         "settings" => settings::run(),
+        "named-at-once" => settings::named_at_once(),
         "sleepers" => sleepers::sleep(),
         "nested" => sleepers::nest(),
         "waits" => waits::run(),

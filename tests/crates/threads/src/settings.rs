@@ -29,6 +29,18 @@ pub fn run() {
     parks.join().unwrap();
 }
 
+/// The runtime knows the name of a thread that has begun. Its starter may have been preempted before.
+pub fn named_at_once() {
+    let is_named = || runtime::thread::current().name() == Some("named");
+    let mut named = 0;
+    for _ in 0..100 {
+        let begin = |_| thread::Builder::new().name("named".into()).spawn(is_named).unwrap();
+        let threads: Vec<_> = (0..50).map(begin).collect();
+        named += threads.into_iter().filter_map(|thread| thread.join().unwrap().then_some(())).count();
+    }
+    println!("{named}");
+}
+
 /// Each thread has an id of its own, which its handle knows, too.
 fn ids() {
     let threads: Vec<_> = (0..100).map(|_| thread::spawn(|| thread::current().id())).collect();

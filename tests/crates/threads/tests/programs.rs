@@ -93,6 +93,12 @@ fn names_ids_and_sizes() {
     prints("settings", expected);
 }
 
+/// A stack overflow is reported by this name.
+#[test]
+fn a_thread_that_has_begun_is_known_by_its_name() {
+    prints("named-at-once", "5000\n");
+}
+
 #[test]
 fn stacks_are_as_deep_as_asked_for() {
     prints("deep", "main: true\ndefault: true\n3 MiB: true\n16 MiB: true\n200 MiB: true\n");
