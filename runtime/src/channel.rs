@@ -58,6 +58,8 @@ mod many;
 mod model;
 mod owned_permit;
 mod permit;
+#[cfg(not(loom))]
+mod polled;
 mod promise;
 mod receiver;
 mod rendezvous;
@@ -111,7 +113,7 @@ use {receiver::Flavor as Receives, sender::Flavor as Sends};
 /// ```
 pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
     let (s, r) = shared::new(Buffered::new(Chain::new()));
-    (Sender(Sends::Unbounded(s)), Receiver(Receives::Unbounded(r)))
+    (Sender(Sends::Unbounded(s)), Receiver::of(Receives::Unbounded(r)))
 }
 
 /// Returns a channel with room for `cap` messages. With 0, each send waits until it meets a receive.
@@ -129,10 +131,10 @@ pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
 pub fn bounded<T>(cap: usize) -> (Sender<T>, Receiver<T>) {
     if cap == 0 {
         let (s, r) = shared::new(Rendezvous::new());
-        return (Sender(Sends::Rendezvous(s)), Receiver(Receives::Rendezvous(r)));
+        return (Sender(Sends::Rendezvous(s)), Receiver::of(Receives::Rendezvous(r)));
     }
     let (s, r) = shared::new(Buffered::new(Ring::new(cap)));
-    (Sender(Sends::Bounded(s)), Receiver(Receives::Bounded(r)))
+    (Sender(Sends::Bounded(s)), Receiver::of(Receives::Bounded(r)))
 }
 
 /// Returns a channel that gives one message `duration` from now: the moment at which it was due. A duration
@@ -193,5 +195,5 @@ pub fn tick(duration: Duration) -> Receiver<Instant> {
 /// }
 /// ```
 pub const fn never<T>() -> Receiver<T> {
-    Receiver(Receives::Never)
+    Receiver::of(Receives::Never)
 }

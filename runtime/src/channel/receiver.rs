@@ -4,11 +4,15 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
+#[cfg(not(loom))]
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use super::buffer::{Chain, Ring};
 use super::buffered::Buffered;
 use super::error::{RecvError, RecvTimeoutError, TryRecvError};
+#[cfg(not(loom))]
+use super::polled::Polled;
 use super::rendezvous::Rendezvous;
 use super::shared::{Handle, Receiving};
 use super::timed::{self, Timed};
@@ -24,7 +28,7 @@ use super::timed::{self, Timed};
 /// assert_eq!(r.recv(), Ok(0));
 /// assert_eq!(r.iter().collect::<Vec<_>>(), [1, 2]);
 /// ```
-pub struct Receiver<T>(pub(super) Flavor<T>);
+pub struct Receiver<T>(pub(super) Flavor<T>, #[cfg(not(loom))] pub(super) Polled<T>);
 
 pub(super) enum Flavor<T> {
     Bounded(Handle<Buffered<T, Ring<T>>, Receiving>),
@@ -40,11 +44,19 @@ impl<T> RefUnwindSafe for Receiver<T> {}
 
 impl Receiver<Instant> {
     pub(super) fn timed(first: Option<Instant>, period: Option<Duration>) -> Self {
-        Receiver(Flavor::Timed(Arc::new(Timed::new(first, period)), |instant| instant))
+        Receiver::of(Flavor::Timed(Arc::new(Timed::new(first, period)), |instant| instant))
     }
 }
 
 impl<T> Receiver<T> {
+    pub(super) const fn of(flavor: Flavor<T>) -> Self {
+        Receiver(
+            flavor,
+            #[cfg(not(loom))]
+            Polled::<T>::new(),
+        )
+    }
+
     /// Receives a message without waiting.
     ///
     /// On a channel of capacity 0 it succeeds only if a sender waits. (If that sender is a `select!`, this
@@ -201,6 +213,47 @@ impl<T> Receiver<T> {
         }
     }
 
+    /// Polls for what [`recv`](Receiver::recv) returns, for futures that are written by hand. If there is no
+    /// message, it wakes the task of `cx` later, and returns `Pending`.
+    ///
+    /// Only the task that was polled last is woken. A wait lasts from a pending poll to the next poll. The
+    /// message that ends it is that of the next poll. If this receiver is dropped first, other receivers get
+    /// that message. During the wait, other calls of this receiver act as those of a clone: they receive
+    /// later messages.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the channel has no message and all senders are gone.
+    ///
+    /// ```
+    /// use runtime::channel::unbounded;
+    /// use std::future::poll_fn;
+    /// let (s, mut r) = unbounded();
+    /// runtime::spawn(move || s.send(7).unwrap());
+    /// assert_eq!(runtime::block_on(poll_fn(|cx| r.poll_recv(cx))), Ok(7));
+    /// assert!(runtime::block_on(poll_fn(|cx| r.poll_recv(cx))).is_err());
+    /// ```
+    #[cfg(not(loom))]
+    pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, RecvError>>
+    where
+        T: Send + 'static,
+    {
+        sched::budget::poll(cx, |cx| {
+            let waits = match self.1.take() {
+                Some(waits) => waits,
+                None => match self.try_recv() {
+                    Ok(message) => return Poll::Ready(Ok(message)),
+                    Err(TryRecvError::Disconnected) => return Poll::Ready(Err(RecvError)),
+                    Err(TryRecvError::Empty) => {
+                        let receiver = self.clone();
+                        Box::pin(async move { receiver.recv_async().await })
+                    }
+                },
+            };
+            self.1.poll(waits, cx)
+        })
+    }
+
     /// Returns `true` if the channel has no message. A channel of capacity 0 is always empty.
     ///
     /// ```
@@ -313,7 +366,7 @@ impl<T> Receiver<T> {
 
 impl<T> Clone for Receiver<T> {
     fn clone(&self) -> Self {
-        Receiver(match &self.0 {
+        Receiver::of(match &self.0 {
             Flavor::Bounded(channel) => Flavor::Bounded(channel.clone()),
             Flavor::Unbounded(channel) => Flavor::Unbounded(channel.clone()),
             Flavor::Rendezvous(channel) => Flavor::Rendezvous(channel.clone()),

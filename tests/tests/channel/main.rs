@@ -11,6 +11,7 @@ mod go;
 mod locals;
 mod misuse;
 mod permits;
+mod polls;
 mod ready;
 mod select;
 mod select_futures;
