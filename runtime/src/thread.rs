@@ -1,11 +1,12 @@
 //! Green threads with the API of `std::thread`, and their cancellation.
 //!
 //! Names, signatures and semantics are those of `std::thread`. [`JoinHandle::cancel`], [`cancelled`],
-//! [`uncancellable`] and [`pin`] are additions. [`JoinSet`], [`JoinMap`], [`AbortHandle`] and [`JoinError`]
-//! are those of tokio.
+//! [`uncancellable`] and [`pin`] are additions. [`JoinSet`], [`JoinMap`], [`AbortHandle`], [`JoinError`] and
+//! [`LocalSet`] are those of tokio.
 
 mod join_map;
 mod join_set;
+mod local_set;
 mod name_panics;
 
 use std::io;
@@ -23,6 +24,7 @@ pub use crate::time::{sleep, sleep_until};
 pub use crate::yield_now;
 pub use join_map::JoinMap;
 pub use join_set::{JoinSet, TrySpawnError};
+pub use local_set::{LocalEnterGuard, LocalJoinHandle, LocalSet, spawn_local};
 pub use name_panics::name_panics;
 /// The payload with which a cancelled green thread unwinds, and the error that [`JoinHandle::join`] then
 /// returns.

@@ -171,7 +171,7 @@ pub(crate) struct G {
     /// The node of a simulation to which the G belongs.
     pub(crate) node: NodeWord,
     /// What keeps the G from simply leaving its OS thread now: a set of `POLLS`, `PINNED`, `CONTEXTS`,
-    /// `CLAIMS` and `SIMULATED`. See `g/own.rs`.
+    /// `CLAIMS`, `STAYS` and `SIMULATED`. See `g/own.rs`.
     keeps: AtomicU8,
 }
 
@@ -188,6 +188,8 @@ pub(crate) struct ColdFields {
     pub(crate) contexts: Contexts,
     /// The number of guards that pin the G to its OS thread.
     pub(crate) pins: Cell<u32>,
+    /// The number of values of the G that must not leave its OS thread.
+    pub(crate) stays: Cell<u32>,
     /// The shares of reader-writer locks that the thread has, by the address of the lock: `api/shares.rs`.
     pub(crate) shares: RefCell<Shares>,
     /// The return addresses on the stack on which the waker of its future was cloned last; none if they are

@@ -124,6 +124,9 @@
 //!   `tracing-subscriber`.
 //! - *Futures* keep their OS thread wherever a green thread polls them: spawned, in
 //!   [`block_on`](crate::block_on), in [`time::timeout_async`](crate::time::timeout_async).
+//! - *Futures that are not `Send`* run in [`block_on_local`](crate::block_on_local()), and as tasks of a
+//!   [`LocalSet`](crate::thread::LocalSet). Between two polls of a set, its green thread stays on its OS
+//!   thread, too.
 //! - *Strict mode*: see [above](#types-that-must-not-be-kept-across-a-park) and
 //!   [`Builder::migration`](crate::Builder::migration).
 //! - *Context slots*: see [above](#contexts-that-follow) and [`context_slot`](crate::context_slot).

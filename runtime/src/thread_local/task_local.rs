@@ -189,6 +189,35 @@ impl<T: 'static> TaskLocal<T> {
         self.try_with(T::clone)
     }
 
+    /// Calls `f` with `value` as the value of this variable, or as it is if the value cannot be changed. The
+    /// calling thread is ending then.
+    pub(crate) fn enter_if_possible<R>(&'static self, value: T, f: impl FnOnce() -> R) -> R {
+        let mut f = Some(f);
+        let mut call = || f.take().expect("it is called once")();
+        match self.enter(&mut Some(value), &mut call) {
+            Ok(result) => result,
+            Err(_) => call(),
+        }
+    }
+
+    /// Gives the variable the value `value`, or none. Returns the value before.
+    ///
+    /// # Panics
+    ///
+    /// Panics inside of [`with`](Self::with) of the same key, and in a thread that ends.
+    #[track_caller]
+    pub(crate) fn replace(&'static self, mut value: Option<T>) -> Option<T> {
+        if let Err(refused) = self.swap(&mut value) {
+            refused.panic();
+        }
+        value
+    }
+
+    /// Does what `replace` does, or nothing where `replace` panics.
+    pub(crate) fn replace_if_possible(&'static self, mut value: Option<T>) {
+        let _ = self.swap(&mut value);
+    }
+
     /// Calls `f` while the key has the value of `inner`. Then, also if `f` unwinds, the key has the value of
     /// before, and `inner` has its own again.
     fn enter<R>(&'static self, inner: &mut Option<T>, f: impl FnOnce() -> R) -> Result<R, Refused> {

@@ -397,6 +397,22 @@ pub fn unpin(pinned: u64) {
     }
 }
 
+/// Keeps the calling green thread on its OS thread, on which other green threads run while it is parked.
+/// Returns a number for `end_stay`, which ends this. Stays nest, and end in any order.
+pub fn stay() -> u64 {
+    let Some(g) = current_g() else { return 0 };
+    g.stay();
+    g.id()
+}
+
+/// Ends one `stay` if `stayer` is the caller's. A thread-local may have carried the number to another green
+/// thread. The green thread that called `stay` then stays to its end.
+pub fn end_stay(stayer: u64) {
+    if let Some(g) = current_g().filter(|g| g.id() == stayer) {
+        g.end_stay();
+    }
+}
+
 /// What becomes of the P of a G that is about to block its OS thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gives {

@@ -59,6 +59,9 @@ const CLAIMS: u8 = 8;
 /// way of Gs that are kept, which reports to the simulation. So other Gs pay nothing for simulations there.
 pub(crate) const SIMULATED: u8 = 16;
 
+/// In `G::keeps`: the G has values that must not leave its OS thread.
+const STAYS: u8 = 32;
+
 impl OwnG {
     /// Wraps `g`. The caller alone uses the own fields.
     ///
@@ -136,6 +139,7 @@ impl OwnG {
             locals,
             contexts,
             pins: Cell::new(0),
+            stays: Cell::new(0),
             shares: RefCell::default(),
             await_stack: RefCell::default(),
             unwound: Cell::new(false),
@@ -154,15 +158,16 @@ impl OwnG {
     }
 
     /// Returns `true` if the G may move to another OS thread when it parks, and leaves nothing behind on its
-    /// present one. Such a G polls no future, is not pinned, claims no M, and has no contexts.
+    /// present one. Such a G polls no future, is not pinned, has nothing that stays, claims no M, and has no
+    /// contexts.
     #[inline]
     pub(crate) fn is_unkept(self) -> bool {
         self.keeps() == 0
     }
 
-    /// Returns `true` if the G polls a future, is pinned, or claims its M.
+    /// Returns `true` if the G polls a future, is pinned, has something that stays, or claims its M.
     pub(crate) fn must_stay_on_thread(self) -> bool {
-        self.keeps() & (POLLS | PINNED | CLAIMS) != 0
+        self.keeps() & (POLLS | PINNED | STAYS | CLAIMS) != 0
     }
 
     /// Returns `true` if the G claims its M.
@@ -211,6 +216,31 @@ impl OwnG {
         if pins.get() == 0 {
             self.set_keeps(self.keeps() & !PINNED);
         }
+    }
+
+    /// Adds one value that must not leave the OS thread.
+    pub(crate) fn stay(self) {
+        let stays = &self.rare_or_new().stays;
+        stays.set(stays.get() + 1);
+        self.set_keeps(self.keeps() | STAYS);
+    }
+
+    /// Removes one value that must not leave the OS thread. Makes no rare fields: a destructor of the thread's
+    /// thread-locals may call it, and the rare fields are gone then.
+    pub(crate) fn end_stay(self) {
+        let left = self.rare().map_or(0, |rare| {
+            rare.stays.set(rare.stays.get().saturating_sub(1));
+            rare.stays.get()
+        });
+        if left == 0 {
+            self.set_keeps(self.keeps() & !STAYS);
+        }
+    }
+
+    /// Returns `true` if the G waits at home between two polls too: it has values that must not leave its OS
+    /// thread.
+    pub(crate) fn stays(self) -> bool {
+        self.keeps() & STAYS != 0
     }
 
     /// Returns the deadline of the innermost `timeout`; `NEVER` without one.

@@ -297,7 +297,8 @@ pub(crate) fn park_until(g: OwnG, number: u32, when: u64) {
 }
 
 /// Returns `true` if `g` may move to another OS thread when it parks, without further ado. Such a G polls no
-/// future, is not pinned, has no contexts, and does not unwind. (std counts panics per thread.)
+/// future, is not pinned, has no value that stays, has no contexts, and does not unwind. (std counts panics
+/// per thread.)
 #[inline]
 pub(crate) fn is_free(g: OwnG) -> bool {
     g.is_unkept() && !std::thread::panicking()
@@ -322,7 +323,7 @@ impl Keeps {
     ///
     /// - A G that claims `m` passes its P on, because an M without a P looks whether it is claimed. If the G
     ///   is also pinned and another pinned G reserves `m`, the result is `Reserved`.
-    /// - A G in a poll, and every G of strict mode, waits at home.
+    /// - A G in a poll, a G with a value that stays, and every G of strict mode, waits at home.
     /// - A pinned G waits in place, so that no other G runs on its OS thread. If Gs are bound to `m`, it
     ///   reserves `m` instead: it may wait for one of them, or for ever.
     /// - A closure that unwinds waits in place, so that no hog delays it. If Gs are bound to `m`, it waits at
@@ -349,7 +350,7 @@ impl Keeps {
         match (g.is_pinned(), m.homes.is_any()) {
             (true, true) => Keeps::Reserved,
             (true, false) => Keeps::InPlace,
-            (false, any) if any || g.polls() => Keeps::AtHome,
+            (false, any) if any || g.polls() || g.stays() => Keeps::AtHome,
             (false, _) => Keeps::InPlace,
         }
     }

@@ -12,6 +12,7 @@ mod futures_third_party;
 mod join_error;
 mod join_map;
 mod join_set;
+mod local_set;
 mod locals;
 mod own_locals;
 mod own_locals_libraries;

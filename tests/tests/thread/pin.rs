@@ -29,13 +29,13 @@ const _: fn() = || {
 };
 
 /// Green threads that keep the Ps busy and cause moves, until `end` is called.
-struct Others {
+pub(super) struct Others {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<u64>>,
 }
 
 impl Others {
-    fn new(number: u64) -> Self {
+    pub(super) fn new(number: u64) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let threads = (0..number).map(|seed| {
             let stop = stop.clone();
@@ -56,7 +56,7 @@ impl Others {
         Others { threads: threads.collect(), stop }
     }
 
-    fn end(self) {
+    pub(super) fn end(self) {
         self.stop.store(true, SeqCst);
         for thread in self.threads {
             assert!(thread.join().unwrap() > 0);
@@ -65,7 +65,7 @@ impl Others {
 }
 
 /// Parks in every way, and returns how often the thread moved to another OS thread.
-fn moves(seed: u64, rounds: usize) -> usize {
+pub(super) fn moves(seed: u64, rounds: usize) -> usize {
     let (mut random, mut os, mut moves) = (Random::new(seed), os_thread(), 0);
     let me = runtime::thread::current();
     for _ in 0..rounds {
