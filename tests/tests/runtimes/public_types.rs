@@ -85,6 +85,10 @@ fn at_the_root_and_in_thread() {
         JoinSet<u8>: "SYUR";
         JoinMap<u8, u8>: "SYUR";
         TrySpawnError<u8>: "SYUR";
+        LocalSet: "UR";
+        LocalEnterGuard: "UR";
+        LocalJoinHandle<u8>: "SYUR";
+        LocalJoinHandle<std::rc::Rc<u8>>: "UR";
         Thread: "SYUR";
         ThreadId: "SYUR";
         thread::Builder: "SYUR";

@@ -3,7 +3,7 @@
 //! Each item is this project's own, without a line of code around it. An exception are the traits of streams
 //! and the macros that only poll futures: these are tokio's.
 
-pub use ::runtime::{sim, spawn, task_local, test};
+pub use ::runtime::{main, sim, spawn, task_local, test};
 pub use traits::{join, pin, select, try_join};
 
 pub mod io {
@@ -54,7 +54,8 @@ pub mod sync {
 pub mod task {
     pub use ::runtime::{spawn, yield_now_async as yield_now};
     pub use ::runtime::JoinHandle;
-    pub use ::runtime::thread::{AbortHandle, JoinError, JoinSet};
+    pub use ::runtime::thread::{AbortHandle, JoinError, JoinSet, LocalSet, spawn_local};
+    pub use ::runtime::{blocking as block_in_place, blocking_async as spawn_blocking};
 }
 
 pub mod time {
