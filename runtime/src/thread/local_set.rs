@@ -44,8 +44,8 @@ use crate::sync::oneshot;
 /// The names and the semantics are those of tokio's `LocalSet`. The tasks run while [`run_until`] or the set
 /// itself, which is a future too, is polled. The caller of that poll runs them, in turns. A waker of a task
 /// may be called on any thread. Neither the set nor a future of [`run_until`] is `Send`, so
-/// [`block_on_local`](crate::block_on_local()) runs these, on green threads and plain OS threads. In the place
-/// of tokio's `set.block_on(&runtime, future)` write
+/// [`block_on_local`](crate::block_on_local()) runs these, on green threads and plain OS threads. In place of
+/// tokio's `set.block_on(&runtime, future)` write
 /// [`runtime.block_on_local(set.run_until(future))`](crate::Runtime::block_on_local).
 ///
 /// A set belongs to the OS thread that has made it. A green thread that makes a set stays on its OS thread

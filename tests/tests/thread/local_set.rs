@@ -70,16 +70,16 @@ fn tasks_of_tasks_belong_to_the_same_set() {
 fn tasks_wait_between_two_polls_of_their_set() {
     everywhere(|| {
         let (set, hits) = (LocalSet::new(), Rc::new(Cell::new(0)));
-        let (tell, told) = channel::unbounded();
+        let (sender, receiver) = channel::unbounded();
         let mine = hits.clone();
         let task = set.spawn_local(async move {
-            while let Ok(n) = told.recv_async().await {
+            while let Ok(n) = receiver.recv_async().await {
                 mine.set(mine.get() + n);
             }
             mine
         });
         for round in 1..=5 {
-            tell.send(1).unwrap();
+            sender.send(1).unwrap();
             runtime::sleep(MILLI);
             assert_eq!(hits.get(), round - 1, "a task has run while its set was not polled");
             block_on_local(set.run_until(async {
@@ -89,7 +89,7 @@ fn tasks_wait_between_two_polls_of_their_set() {
             }));
         }
         assert!(!task.is_finished());
-        drop(tell);
+        drop(sender);
         assert_eq!(block_on_local(set.run_until(task)).unwrap().get(), 5);
     });
 }
@@ -116,14 +116,14 @@ fn wakers_on_any_thread_wake_the_set() {
             .into_iter()
             .enumerate()
             .map(|(i, sender)| {
-                let tell = move || {
+                let sends = move || {
                     let mut random = Random::new(i as u64);
                     for n in 0..20 {
                         sender.send(n).unwrap();
                         runtime::sleep(Duration::from_micros(random.below(50)));
                     }
                 };
-                if i % 10 == 0 { Err(std::thread::spawn(tell)) } else { Ok(spawn(tell)) }
+                if i % 10 == 0 { Err(std::thread::spawn(sends)) } else { Ok(spawn(sends)) }
             })
             .collect();
         block_on_local(set.run_until(async {

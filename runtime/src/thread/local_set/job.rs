@@ -38,7 +38,6 @@ struct Typed<F: Future> {
 
 /// Returns the job of `future`, and the receiver of its result. The job drops the sender without a result if
 /// it is dropped before its end.
-#[expect(clippy::type_complexity, reason = "a pair, used once")]
 pub(super) fn new<F: Future + 'static>(
     future: F,
 ) -> (Box<dyn Job>, oneshot::Receiver<std::thread::Result<F::Output>>) {

@@ -255,7 +255,7 @@ impl Tasks {
         task.end();
     }
 
-    /// Ends the set: cancels all tasks, also those that are added from now on.
+    /// Ends the set: cancels all tasks, and those added from now on.
     ///
     /// # Panics
     ///
