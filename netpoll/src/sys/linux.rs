@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token, Waker};
 
 use super::due::Due;
+use crate::raw::call;
 
 /// An alarm that ends a wait at a given time, to the microsecond.
 pub(crate) struct Alarm {
@@ -58,12 +59,11 @@ impl Alarm {
 #[inline(never)]
 fn create() -> io::Result<OwnedFd> {
     // SAFETY: the call takes no pointer.
-    let fd = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let fd = checked(unsafe {
+        call!(libc::SYS_timerfd_create, libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC)
+    })?;
     // SAFETY: `timerfd_create` has just returned this descriptor, so no other code owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
 
 #[inline(never)]
@@ -77,8 +77,15 @@ fn set(timer: &OwnedFd, timeout: Duration) -> io::Result<()> {
     let once = libc::itimerspec { it_interval: never, it_value: value };
     // SAFETY: `once` outlives the call, which only reads it. A null pointer means that the old setting is not
     // wanted. `timer` keeps the descriptor open.
-    let result = unsafe { libc::timerfd_settime(timer.as_raw_fd(), 0, &once, ptr::null_mut()) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    checked(unsafe {
+        let no_old = ptr::null_mut::<libc::itimerspec>();
+        call!(libc::SYS_timerfd_settime, timer.as_raw_fd(), 0, &raw const once, no_old)
+    })
+    .map(drop)
+}
+
+fn checked(result: isize) -> io::Result<isize> {
+    if result < 0 { Err(io::Error::from_raw_os_error(-result as i32)) } else { Ok(result) }
 }
 
 /// Explains why the system refused a source, and what to do, where that is known.
