@@ -18,6 +18,7 @@ sched pthread_sigmask raise: the effect of a signal without its handler, in that
 sched pthread_self: whether a thread asks for its own stack (m/bounds.rs), by the name that the hook gives it; the trial of blocks (tls/try_out.rs), before any green thread
 monochrome_inspect parking_lot parking_lot_core syscall: a futex, of a lock that is contended; a wake looks for green threads, too; no lock of the table is held, and no signal handler runs
 mio accept4 close connect epoll_wait: in the runtime, where a hook is the system call; or on non-blocking sockets; close ends waits of foreign code
+mio epoll_create1 eventfd: of the poller, in the runtime or outside of a simulation, where a hook is the system call; the user's own are for a simulation
 mio bind epoll_ctl fcntl getsockopt ioctl listen setsockopt socket socketpair: on sockets of the system, or in the runtime, where a hook is the system call
 socket2 accept accept4 close connect poll recv recvfrom recvmsg send sendmsg sendto: sockets of the user, non-blocking
 socket2 bind fcntl getpeername getsockname getsockopt listen sendfile setsockopt shutdown socket socketpair: sockets of the user; of the system unless the user has a simulated one

@@ -340,7 +340,14 @@ macro_rules! __simulated_threads {
             bind = $crate::hooks::functions::both::bind;
             copy_file_range = $crate::hooks::functions::both::copy_file_range;
             dup = $crate::hooks::functions::both::dup;
+            epoll_create = $crate::hooks::functions::both::epoll_create;
+            epoll_create1 = $crate::hooks::functions::both::epoll_create1;
             epoll_ctl = $crate::hooks::functions::both::epoll_ctl;
+            epoll_pwait = $crate::hooks::functions::both::epoll_pwait;
+            epoll_pwait2 = $crate::hooks::functions::both::epoll_pwait2;
+            eventfd = $crate::hooks::functions::both::eventfd;
+            eventfd_read = $crate::hooks::functions::both::eventfd_read;
+            eventfd_write = $crate::hooks::functions::both::eventfd_write;
             fcntl = $crate::hooks::functions::both::fcntl;
             fcntl64 = $crate::hooks::functions::both::fcntl64;
             gethostbyname = $crate::hooks::functions::both::gethostbyname;
@@ -358,6 +365,9 @@ macro_rules! __simulated_threads {
             socket = $crate::hooks::functions::both::socket;
             socketpair = $crate::hooks::functions::both::socketpair;
             splice = $crate::hooks::functions::both::splice;
+            timerfd_create = $crate::hooks::functions::both::timerfd_create;
+            timerfd_gettime = $crate::hooks::functions::both::timerfd_gettime;
+            timerfd_settime = $crate::hooks::functions::both::timerfd_settime;
             $($more)*
         }
     };

@@ -17,10 +17,13 @@
 //! - `unix.rs` has the names of Unix sockets, `datagram.rs` the protocol of their datagrams, `addr.rs` the
 //!   addresses of all sockets.
 //! - `faults.rs` decides for faults.
+//! - `notifiers.rs` has what is no socket, and is waited for as sockets are: a count (`counter.rs`), which
+//!   `eventfd` makes, and a timer (`timer.rs`), which `timerfd_create` makes.
 //! - `handle.rs` has what takes the place of the system's sockets.
 //! - `descriptors.rs` has the sockets that programs of std make, with numbers as descriptors of the system.
 
 mod addr;
+mod counter;
 mod datagram;
 #[doc(hidden)]
 pub mod descriptors;
@@ -29,7 +32,9 @@ mod handle;
 mod inbox;
 mod link;
 mod node;
+mod notifiers;
 mod tcp;
+mod timer;
 mod udp;
 mod unix;
 
@@ -57,10 +62,12 @@ use super::parts;
 use super::quality::Quality;
 use super::schedule::Fault;
 use addr::Addr;
+use counter::Counter;
 use datagram::Datagrams;
 use link::{Links, Packet};
 use node::Nodes;
 use tcp::{Listener, Stream};
+use timer::Timer;
 use udp::Udp;
 use unix::Names;
 
@@ -145,6 +152,8 @@ enum Event {
     AsksAgain(u64, u32),
     /// A packet has been held for so long that its sender gives the connection up.
     GivenUp(Link, u64),
+    /// A timer has expired.
+    Expires(u64),
 }
 
 /// A socket that is open.
@@ -153,6 +162,8 @@ struct Socket {
     node: u32,
     /// With what it is registered.
     token: Option<Token>,
+    /// How often attempts to read, and to write, may have begun to find something.
+    activity: [u64; 2],
     kind: Kind,
 }
 
@@ -162,6 +173,8 @@ enum Kind {
     Stream(Box<Stream>),
     Udp(Udp),
     Datagrams(Box<Datagrams>),
+    Counter(Counter),
+    Timer(Timer),
 }
 
 impl Socket {
@@ -172,6 +185,8 @@ impl Socket {
             Kind::Stream(stream) => (stream.local.to_string(), Some(stream.peer.to_string())),
             Kind::Udp(udp) => (udp.local.to_string(), udp.peer.map(|peer| peer.to_string())),
             Kind::Datagrams(socket) => (socket.local.to_string(), socket.peer().map(Addr::to_string)),
+            Kind::Counter(_) => ("eventfd".into(), None),
+            Kind::Timer(_) => ("timerfd".into(), None),
         }
     }
 }
@@ -363,21 +378,23 @@ impl NetworkState {
                 Event::Arrives(packet) => self.arrive(packet),
                 Event::AsksAgain(socket, times) => self.ask_again(socket, times),
                 Event::GivenUp(link, packet) => self.give_up(link, packet),
+                Event::Expires(timer) => self.report(timer, true, false),
             }
         }
     }
 
     fn add(&mut self, node: u32, kind: Kind) -> u64 {
         self.last_socket += 1;
-        self.sockets.insert(self.last_socket, Socket { node, token: None, kind });
+        self.sockets.insert(self.last_socket, Socket { node, token: None, activity: [0; 2], kind });
         self.last_socket
     }
 
     /// Tells the netpoller that attempts on a socket may find something.
     fn report(&mut self, socket: u64, read: bool, write: bool) {
-        if let Some(token) = self.sockets.get(&socket).and_then(|socket| socket.token) {
-            self.reports.push(Report { token, read, write });
-        }
+        let Some(socket) = self.sockets.get_mut(&socket) else { return };
+        socket.activity[0] += u64::from(read);
+        socket.activity[1] += u64::from(write);
+        self.reports.extend(socket.token.map(|token| Report { token, read, write }));
     }
 
     /// Ends a node, which has no sockets from now on.

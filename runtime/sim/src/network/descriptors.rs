@@ -15,8 +15,9 @@
 //!   simulation or the node does returns `ECANCELED` or `ENETDOWN`. A caller that goes on is left behind.
 //! - What is not simulated fails the run by `escape`, which names it.
 //! - `calls.rs` has the calls on addresses, `transfer.rs` the calls that move bytes, `options.rs` the calls
-//!   on settings, `poll.rs` has `poll`, and `select.rs` has
-//!   `select` and `pselect`.
+//!   on settings, `poll.rs` has `poll` and `ppoll`, and `select.rs` has `select` and `pselect`.
+//! - `epoll.rs`, `event.rs` and `timer.rs` have `epoll`, `eventfd` and `timerfd_create`. What these make has
+//!   a number and a description as sockets have. `entries.rs` has the entries of an instance of epoll.
 //! - `number.rs` finds the socket of a number, `description.rs` has the part that duplicates share, `open.rs`
 //!   has the waits, and `address.rs` has the addresses of C. `table.rs` has all numbers. `leave.rs` ends a
 //!   thread that heeds no error.
@@ -26,6 +27,9 @@
 mod address;
 mod calls;
 mod description;
+mod entries;
+mod epoll;
+mod event;
 mod leave;
 mod number;
 mod open;
@@ -33,6 +37,7 @@ mod options;
 mod poll;
 mod select;
 mod table;
+mod timer;
 mod transfer;
 
 use std::ffi::{CStr, CString, c_int};
@@ -43,14 +48,17 @@ use sched::simulation;
 
 use super::{Network, here};
 use description::{Description, Done, Kind};
-use number::{duplicate, is_here, number, on, raw};
+use number::{duplicate, is_here, network_of_user, number, on_any, raw};
 use open::{Open, escape};
 
 pub use calls::{accept4, bind, connect, getpeername, getsockname, listen, shutdown};
+pub use epoll::{epoll_create, epoll_create1, epoll_ctl, epoll_wait};
+pub use event::{eventfd, eventfd_read, eventfd_write};
 pub use leave::leave_if_over;
 pub use options::{fcntl, getsockopt, ioctl, setsockopt};
 pub use poll::{poll, ppoll};
 pub use select::{pselect, select};
+pub use timer::{timerfd_create, timerfd_gettime, timerfd_settime};
 pub use transfer::{read, readv, recvfrom, recvmsg, sendmsg, sendto, write, writev};
 
 /// Returns `true` if the number stands for a simulated socket.
@@ -104,15 +112,6 @@ fn make_pair(network: &Arc<Network>, kind: c_int) -> Done<[c_int; 2]> {
     Ok([one, other as c_int])
 }
 
-/// Returns the network around the caller, if that is the code of a simulation, after a point of choice.
-fn network_of_user() -> Option<Arc<Network>> {
-    if !simulation::is_user_code() {
-        return None;
-    }
-    simulation::point_in_drop();
-    here()
-}
-
 fn kind_of(domain: c_int, kind: c_int, protocol: c_int) -> Done<Kind> {
     let kind = kind & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC);
     let is_inet = domain == libc::AF_INET || domain == libc::AF_INET6;
@@ -153,7 +152,7 @@ pub(crate) fn forget_all(network: &Arc<Network>) {
 /// `dup`: gives the socket a second number.
 #[must_use]
 pub fn dup(fd: c_int) -> Option<isize> {
-    on(fd, |socket| duplicate(socket, 0, false))
+    on_any(fd, |socket| duplicate(socket, 0, false))
 }
 
 /// Makes `new` stand for the socket of `old`, after the system has duplicated the descriptor.

@@ -544,6 +544,11 @@ impl NetworkState {
                 self.nodes.get_mut(node).release(Protocol::Udp, local);
             }
             Kind::Datagrams(_) => self.close_datagrams(id),
+            Kind::Counter(_) => {}
+            Kind::Timer(timer) => {
+                let event = timer.event;
+                event.map(|at| self.events.remove(&at));
+            }
             Kind::Stream(stream) => {
                 let lingers = stream.options.linger == Some(std::time::Duration::ZERO);
                 if !stream.inbox.is_empty() || lingers || stream.state != Phase::Connected {

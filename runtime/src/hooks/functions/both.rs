@@ -17,15 +17,15 @@ use interpose::{
     select as selecting, sleep as sleeping, write as writing,
 };
 use libc::{
-    addrinfo, clockid_t, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t, off64_t, pollfd,
-    sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval, useconds_t,
+    addrinfo, clockid_t, epoll_event, fd_set, iovec, itimerspec, mmsghdr, msghdr, nfds_t, off_t, off64_t,
+    pollfd, sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval, useconds_t,
 };
 use netpoll::raw::{call, fail};
 use sched::Real;
 use sim::network::descriptors as simulated;
 
 pub use super::interposed::{
-    __ppoll_chk, close_range, closefrom, epoll_wait, preadv2, preadv64v2, pwritev2, pwritev64v2,
+    __ppoll_chk, close_range, closefrom, preadv2, preadv64v2, pwritev2, pwritev64v2,
 };
 
 super::super::syscall::forms! {
@@ -78,6 +78,42 @@ forms! {
     connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> c_int =
         simulated::connect(fd, to, len), connecting::connect(fd, to, len);
     dup(fd: c_int) -> c_int = simulated::dup(fd), system!(libc::SYS_dup, fd);
+    epoll_create(size: c_int) -> c_int =
+        simulated::epoll_create(size), if size > 0 { system!(libc::SYS_epoll_create1, 0) } else {
+            fail(-(libc::EINVAL as isize)) as c_int
+        };
+    epoll_create1(flags: c_int) -> c_int =
+        simulated::epoll_create1(flags), system!(libc::SYS_epoll_create1, flags);
+    epoll_ctl(epoll: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int =
+        simulated::epoll_ctl(epoll, operation, fd, event),
+        system!(libc::SYS_epoll_ctl, epoll, operation, fd, event);
+    epoll_pwait(
+        epoll: c_int, events: *mut epoll_event, most: c_int, milliseconds: c_int, mask: *const sigset_t
+    ) -> c_int =
+        if mask.is_null() { wait_simulated(epoll, events, most, milliseconds) } else { refuse_mask(epoll) },
+        system!(libc::SYS_epoll_pwait, epoll, events, most, milliseconds, mask, MASK_BYTES);
+    epoll_pwait2(
+        epoll: c_int, events: *mut epoll_event, most: c_int, time: *const timespec, mask: *const sigset_t
+    ) -> c_int =
+        if mask.is_null() {
+            simulated::epoll_wait(epoll, events, most, time.as_ref().map(limit))
+        } else {
+            refuse_mask(epoll)
+        },
+        system!(libc::SYS_epoll_pwait2, epoll, events, most, time, mask, MASK_BYTES);
+    epoll_wait(epoll: c_int, events: *mut epoll_event, most: c_int, milliseconds: c_int) -> c_int =
+        wait_simulated(epoll, events, most, milliseconds),
+        polling::epoll_wait(epoll, events, most, milliseconds);
+    eventfd(count: c_uint, flags: c_int) -> c_int =
+        simulated::eventfd(count, flags), system!(libc::SYS_eventfd2, count, flags);
+    eventfd_read(fd: c_int, to: *mut u64) -> c_int = simulated::eventfd_read(fd, to), {
+        let read = reading::read(fd, to.cast(), 8);
+        if read == 8 { 0 } else { -1 }
+    };
+    eventfd_write(fd: c_int, by: u64) -> c_int = simulated::eventfd_write(fd, by), {
+        let written = writing::write(fd, ptr::from_ref(&by).cast(), 8);
+        if written == 8 { 0 } else { -1 }
+    };
     getpeername(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int =
         simulated::getpeername(fd, to, len), system!(libc::SYS_getpeername, fd, to, len);
     getsockname(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int =
@@ -127,10 +163,41 @@ forms! {
     socketpair(domain: c_int, kind: c_int, protocol: c_int, pair: *mut c_int) -> c_int =
         simulated::socketpair(domain, kind, protocol, pair),
         system!(libc::SYS_socketpair, domain, kind, protocol, pair);
+    timerfd_create(clock: clockid_t, flags: c_int) -> c_int =
+        simulated::timerfd_create(clock, flags), system!(libc::SYS_timerfd_create, clock, flags);
+    timerfd_gettime(fd: c_int, to: *mut itimerspec) -> c_int =
+        simulated::timerfd_gettime(fd, to), system!(libc::SYS_timerfd_gettime, fd, to);
+    timerfd_settime(fd: c_int, flags: c_int, new: *const itimerspec, old: *mut itimerspec) -> c_int =
+        simulated::timerfd_settime(fd, flags, new, old),
+        system!(libc::SYS_timerfd_settime, fd, flags, new, old);
     write(fd: c_int, buf: *const c_void, count: size_t) -> ssize_t =
         simulated::write(fd, buf, count), writing::write(fd, buf, count);
     writev(fd: c_int, list: *const iovec, count: c_int) -> ssize_t =
         simulated::writev(fd, list, count), writing::writev(fd, list, count);
+}
+
+/// The bytes of the kernel's masks of signals.
+const MASK_BYTES: usize = 8;
+
+/// # Safety
+/// As libc's `epoll_wait`.
+unsafe fn wait_simulated(
+    epoll: c_int,
+    events: *mut epoll_event,
+    most: c_int,
+    milliseconds: c_int,
+) -> Option<isize> {
+    let time = u64::try_from(milliseconds).ok().map(Duration::from_millis);
+    // SAFETY: the caller's arguments.
+    unsafe { simulated::epoll_wait(epoll, events, most, time) }
+}
+
+fn refuse_mask(epoll: c_int) -> Option<isize> {
+    simulated::refuse(&[epoll], "epoll_pwait with a mask of signals", libc::EINVAL)
+}
+
+fn limit(time: &timespec) -> Duration {
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 // Sleeps that a cancellation ends. A thread that sleeps on and on is then left behind.
@@ -165,9 +232,6 @@ forms! {
         from: c_int, from_at: *mut off64_t, to: c_int, to_at: *mut off64_t, len: size_t, flags: c_uint
     ) -> ssize_t =
         copies(from, to), system!(libc::SYS_splice, from, from_at, to, to_at, len, flags);
-    epoll_ctl(epoll: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int =
-        simulated::refuse(&[fd], "epoll of a simulated socket", libc::EPERM),
-        system!(libc::SYS_epoll_ctl, epoll, operation, fd, event);
     recvmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, time: *mut timespec) -> c_int =
         simulated::refuse(&[fd], "recvmmsg on a simulated socket", libc::ENOSYS),
         system!(libc::SYS_recvmmsg, fd, messages, count, flags, time);

@@ -285,6 +285,8 @@ pub unsafe fn getsockname(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> 
                     Socket::Stream(stream) => stream.local.clone(),
                     Socket::Udp(udp) => Addr::Ip(udp.local),
                     Socket::Datagrams(socket) => socket.local.clone(),
+                    // These are no sockets, so `on` has refused the call.
+                    Socket::Counter(_) | Socket::Timer(_) => return Err(error(libc::ENOTSOCK)),
                 })
             })?,
         };

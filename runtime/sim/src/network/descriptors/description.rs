@@ -1,15 +1,18 @@
-//! What a number stands for: a socket with its mode and its settings.
+//! What a number stands for: a socket or the like, with its mode and its settings.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
-use std::sync::Arc;
+use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use libc::clockid_t;
 use netpoll::Direction;
 use sched::sync::Mutex;
 
 use super::super::Network;
+use super::entries::Entries;
 use super::open::{Limit, Open};
 
 /// The result of a call, or an error number.
@@ -18,6 +21,7 @@ pub(super) type Done<T = isize> = Result<T, c_int>;
 /// What a number stands for. Duplicates of the number share it.
 pub(super) struct Description {
     pub(super) network: Arc<Network>,
+    pub(super) what: What,
     /// `AF_INET`, `AF_INET6` or `AF_UNIX`.
     pub(super) family: c_int,
     pub(super) kind: Kind,
@@ -28,6 +32,19 @@ pub(super) struct Description {
     limits: [AtomicU64; 2],
     /// Options without an effect, with the values that were set: by level and name.
     pub(super) options: Mutex<BTreeMap<(c_int, c_int), c_int>>,
+    /// The instances of epoll that have it.
+    watchers: Mutex<Vec<Weak<Description>>>,
+}
+
+/// What has a number.
+pub(super) enum What {
+    Socket,
+    /// What `eventfd` has made.
+    Counter,
+    /// What `timerfd_create` has made, for this clock.
+    Timer(clockid_t),
+    /// An instance of epoll.
+    Epoll(Entries<Description>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,12 +57,37 @@ impl Description {
     pub(super) fn new(network: Arc<Network>, family: c_int, kind: Kind, open: Option<Open>) -> Self {
         Description {
             network,
+            what: What::Socket,
             family,
             kind,
             open: Mutex::new(open.map(Arc::new)),
             nonblocking: AtomicBool::new(false),
             limits: Default::default(),
             options: Mutex::default(),
+            watchers: Mutex::default(),
+        }
+    }
+
+    /// Returns what is no socket.
+    pub(super) fn of(network: Arc<Network>, what: What, open: Open) -> Self {
+        let mut of = Description::new(network, libc::AF_UNSPEC, Kind::Stream, Some(open));
+        of.what = what;
+        of
+    }
+
+    /// Notes that an instance of epoll has it.
+    pub(super) fn watch(&self, instance: &Arc<Description>) {
+        let mut watchers = self.watchers.lock();
+        watchers.retain(|watcher| watcher.strong_count() > 0);
+        if !watchers.iter().any(|watcher| ptr::eq(watcher.as_ptr(), Arc::as_ptr(instance))) {
+            watchers.push(Arc::downgrade(instance));
+        }
+    }
+
+    /// Lets the waiters of an instance of epoll look again.
+    pub(super) fn ring(&self) {
+        if let Some(open) = self.open() {
+            open.handle.with(|state, id| state.ring(id));
         }
     }
 
@@ -89,5 +131,13 @@ impl Description {
             0 => Limit::Never,
             micros => Limit::For(Duration::from_micros(micros)),
         }
+    }
+}
+
+/// The waiters of the instances of epoll that have it keep its socket open until they look again.
+impl Drop for Description {
+    fn drop(&mut self) {
+        let watchers = std::mem::take(self.watchers.get_mut());
+        watchers.iter().filter_map(Weak::upgrade).for_each(|watcher| watcher.ring());
     }
 }

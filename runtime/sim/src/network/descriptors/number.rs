@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use sched::simulation;
 
-use super::super::here;
-use super::description::{Description, Done};
+use super::super::{Network, here};
+use super::description::{Description, Done, What};
 use super::leave::{leave_call_if_over, leave_if_over};
 use super::table;
 
@@ -19,6 +19,12 @@ pub(super) fn raw(done: Done) -> isize {
 /// `None` if the number stands for no simulated socket.
 #[inline]
 pub(super) fn on(fd: c_int, call: impl FnOnce(&Arc<Description>) -> Done) -> Option<isize> {
+    on_any(fd, |socket| if matches!(socket.what, What::Socket) { call(socket) } else { Err(libc::ENOTSOCK) })
+}
+
+/// As [`on`], for all that has a number.
+#[inline]
+pub(super) fn on_any(fd: c_int, call: impl FnOnce(&Arc<Description>) -> Done) -> Option<isize> {
     table::is_taken(fd).then(|| {
         leave_call_if_over(Some(fd));
         raw(find_here(fd).and_then(|socket| call(&socket)))
@@ -44,6 +50,15 @@ fn find_here(fd: c_int) -> Done<Arc<Description>> {
 
 pub(super) fn is_here(socket: &Description) -> bool {
     here().is_some_and(|network| Arc::ptr_eq(&network, &socket.network))
+}
+
+/// Returns the network around the caller, if that is the code of a simulation, after a point of choice.
+pub(super) fn network_of_user() -> Option<Arc<Network>> {
+    if !simulation::is_user_code() {
+        return None;
+    }
+    simulation::point_in_drop();
+    here()
 }
 
 /// Gives a new socket a number, with the flags of its making.

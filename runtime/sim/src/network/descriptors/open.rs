@@ -53,8 +53,17 @@ pub(super) enum Limit {
 }
 
 impl Limit {
+    /// Returns the limit of a call that may wait for `time`, or for ever.
+    pub(super) fn of(time: Option<Duration>) -> Limit {
+        match time {
+            None => Limit::Never,
+            Some(Duration::ZERO) => Limit::Now,
+            Some(time) => Limit::For(time),
+        }
+    }
+
     /// Returns until when a call that begins now may wait; `None` if that is for ever.
-    fn until(self) -> Option<Instant> {
+    pub(super) fn until(self) -> Option<Instant> {
         match self {
             Limit::Now => Some(Instant::now()),
             Limit::For(time) => Instant::now().checked_add(time),
@@ -100,6 +109,12 @@ impl Open {
         })
     }
 
+    /// Returns how often attempts to read, and to write, may have begun to find something.
+    pub(super) fn activity(&self) -> [u64; 2] {
+        // The node was killed: this is its last event.
+        self.handle.with(|state, id| state.sockets.get(&id).map_or([u64::MAX; 2], |socket| socket.activity))
+    }
+
     /// Takes the error that the socket has to report; 0 if there is none.
     pub(super) fn take_error(&self) -> Result<c_int, c_int> {
         self.with_kind(|kind| {
@@ -107,7 +122,7 @@ impl Open {
                 Kind::Stream(stream) => stream.error.take(),
                 Kind::Udp(udp) => udp.error.take(),
                 Kind::Datagrams(socket) => socket.error.take(),
-                Kind::Listener(_) => None,
+                Kind::Listener(_) | Kind::Counter(_) | Kind::Timer(_) => None,
             };
             Ok(error.unwrap_or(0))
         })
@@ -187,19 +202,34 @@ pub(super) fn look_and_wait(
     }
     let until = limit.until();
     loop {
-        let mut waits = Vec::with_capacity(sockets.len());
-        for &(socket, direction) in sockets {
-            waits.push((socket, socket.registration()?.prepare(direction), direction));
+        if let Some(found) = look_or_wait(sockets, until, &mut look)? {
+            return Ok(found);
         }
-        match look() {
-            0 => {}
-            found => return Ok(found),
-        }
-        match wait(&waits, until) {
-            End::Again => {}
-            End::TimedOut => return Ok(look()),
-            End::Interrupted(number) => return Err(number),
-        }
+    }
+}
+
+/// Looks by `look`. If it finds nothing, waits until one of `sockets` is ready in its direction, or until
+/// `until`. Returns what was found, or 0 when the time is up; `None` if the caller is to look again.
+///
+/// # Errors
+/// Returns the error number with which the caller is to end.
+pub(super) fn look_or_wait(
+    sockets: &[(&Open, Direction)],
+    until: Option<Instant>,
+    mut look: impl FnMut() -> usize,
+) -> Result<Option<usize>, c_int> {
+    let mut waits = Vec::with_capacity(sockets.len());
+    for &(socket, direction) in sockets {
+        waits.push((socket, socket.registration()?.prepare(direction), direction));
+    }
+    match look() {
+        0 => {}
+        found => return Ok(Some(found)),
+    }
+    match wait(&waits, until) {
+        End::Again => Ok(None),
+        End::TimedOut => Ok(Some(look())),
+        End::Interrupted(number) => Err(number),
     }
 }
 

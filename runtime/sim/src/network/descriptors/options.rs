@@ -10,8 +10,8 @@ use libc::{linger, socklen_t, timeval};
 use netpoll::Direction;
 
 use super::super::Kind as Socket;
-use super::description::{Description, Done, Kind};
-use super::number::{duplicate, on};
+use super::description::{Description, Done, Kind, What};
+use super::number::{duplicate, on, on_any};
 use super::open::{Open, escape};
 
 /// Options without an effect, and their values before they are set.
@@ -223,7 +223,7 @@ pub fn fcntl(fd: c_int, command: c_int, argument: usize) -> Option<isize> {
     if command == libc::F_GETFD || command == libc::F_SETFD {
         return None;
     }
-    on(fd, |socket| match command {
+    on_any(fd, |socket| match command {
         libc::F_GETFL => {
             let mode = if socket.is_nonblocking() { libc::O_NONBLOCK } else { 0 };
             Ok((libc::O_RDWR | mode) as isize)
@@ -248,13 +248,16 @@ pub unsafe fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_int) -> Option
     if request == libc::FIOCLEX as c_ulong || request == libc::FIONCLEX as c_ulong {
         return None;
     }
-    on(fd, |socket| {
+    on_any(fd, |socket| {
         if request == libc::FIONBIO as c_ulong {
             // SAFETY: the caller's number.
             socket.set_nonblocking(unsafe { argument.read() } != 0);
             return Ok(0);
         }
-        if request == libc::FIONREAD as c_ulong && socket.kind == Kind::Stream {
+        if request == libc::FIONREAD as c_ulong
+            && matches!(socket.what, What::Socket)
+            && socket.kind == Kind::Stream
+        {
             let found =
                 socket.open_or(libc::ENOTCONN)?.with(|state, id| Ok(state.stream(id)?.available()))?;
             // SAFETY: the caller's place.

@@ -9,7 +9,7 @@ use netpoll::Direction;
 
 use super::super::Kind as Socket;
 use super::super::tcp::{Phase, Stream};
-use super::description::{Description, Kind};
+use super::description::{Description, Kind, What};
 use super::number::{find, raw};
 use super::open::{Limit, Open, escape, look_and_wait};
 use super::table;
@@ -69,13 +69,12 @@ pub(super) fn poll_sockets(
     if !fds.iter().all(|asked| asked.fd < 0 || table::is_taken(asked.fd)) {
         return Err(escape("a poll or select of simulated sockets beside other descriptors", libc::EINVAL));
     }
-    let limit = match time {
-        None => Limit::Never,
-        Some(Duration::ZERO) => Limit::Now,
-        Some(time) => Limit::For(time),
-    };
+    let limit = Limit::of(time);
     // A number that was closed is reported as such, and ends the wait.
     let sockets: Vec<_> = fds.iter().map(|asked| find(asked.fd).ok()).collect();
+    if sockets.iter().flatten().any(|socket| matches!(socket.what, What::Epoll(_))) {
+        return Err(escape("a poll or select of an epoll instance", libc::EINVAL));
+    }
     let opens: Vec<Option<Arc<Open>>> =
         sockets.iter().map(|socket| socket.as_ref().and_then(|socket| socket.open())).collect();
     let mut waits = Vec::new();
@@ -104,7 +103,7 @@ pub(super) fn poll_sockets(
 }
 
 /// Returns what a socket is ready for.
-fn events(socket: &Description, open: Option<&Open>) -> i16 {
+pub(super) fn events(socket: &Description, open: Option<&Open>) -> i16 {
     let Some(open) = open else {
         // A new socket, as in Linux.
         return match socket.kind {
@@ -121,6 +120,12 @@ fn events(socket: &Description, open: Option<&Open>) -> i16 {
                 let error = if udp.error.is_some() { libc::POLLERR } else { 0 };
                 libc::POLLOUT | error | if udp.is_readable() { libc::POLLIN } else { 0 }
             }
+            Socket::Counter(counter) => {
+                let writes = if counter.is_writable() { libc::POLLOUT } else { 0 };
+                writes | if counter.is_readable() { libc::POLLIN } else { 0 }
+            }
+            Socket::Timer(timer) if timer.is_readable(socket.network.now()) => libc::POLLIN,
+            Socket::Timer(_) => 0,
             // None has a number.
             Socket::Datagrams(_) => 0,
         })

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use netpoll::raw::call;
 use sched::sync::Mutex;
 
-use super::description::Description;
+use super::description::{Description, What};
 
 /// Sockets with this number or a higher one are refused.
 const MOST: usize = 1 << 20;
@@ -61,6 +61,11 @@ fn mark(fd: c_int, taken: bool) {
 pub(super) fn is_taken(fd: c_int) -> bool {
     // Relaxed: the thread that has made the socket gives the number to others, which orders them.
     bit(fd).is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0)
+}
+
+/// Returns `true` if the number stands for no simulated descriptor other than a socket.
+pub(super) fn is_socket(fd: c_int) -> bool {
+    !is_taken(fd) || find(fd).is_none_or(|found| matches!(found.what, What::Socket))
 }
 
 /// Returns the socket with that number.

@@ -13,8 +13,9 @@ use super::super::{Kind as Socket, NetworkState};
 use super::address;
 use super::calls::bound;
 use super::description::{Description, Done, Kind};
-use super::number::on;
+use super::number::{on, on_any};
 use super::open::{Limit, Open, escape};
+use super::{event, table};
 use crate::errors::error;
 
 /// The most bytes that one receipt takes.
@@ -205,6 +206,10 @@ unsafe fn receive(
 /// # Safety
 /// As libc's.
 pub unsafe fn read(fd: c_int, buf: *mut c_void, count: usize) -> Option<isize> {
+    if !table::is_socket(fd) {
+        // SAFETY: the caller's place.
+        return on_any(fd, |of| unsafe { event::read(of, buf.cast(), count) });
+    }
     // SAFETY: the caller's arguments.
     unsafe { recvfrom(fd, buf, count, 0, ptr::null_mut(), ptr::null_mut()) }
 }
@@ -265,6 +270,13 @@ pub unsafe fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> Option<i
 /// # Safety
 /// As libc's.
 pub unsafe fn write(fd: c_int, buf: *const c_void, count: usize) -> Option<isize> {
+    if !table::is_socket(fd) {
+        let count = if buf.is_null() { 0 } else { count };
+        let from = if buf.is_null() { ptr::dangling() } else { buf.cast() };
+        // SAFETY: the caller's bytes; none if the pointer is null.
+        let bytes = unsafe { std::slice::from_raw_parts(from, count) };
+        return on_any(fd, |of| event::write(of, bytes));
+    }
     // SAFETY: the caller's arguments.
     unsafe { sendto(fd, buf, count, 0, ptr::null(), 0) }
 }
