@@ -1,6 +1,8 @@
 //! `runtime::sim`: simulated time, deadlocks, replays, determinism, and what a simulation refuses.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -585,4 +587,26 @@ fn a_dump_in_a_simulation_tells_of_its_own_green_threads() {
     outside.thread().unpark();
     outside.join().unwrap();
     assert!(own);
+}
+
+#[test]
+fn a_local_set_runs_its_tasks_in_simulated_time() {
+    for strategy in strategies() {
+        let ends = Builder::new().strategy(strategy).run(1, || {
+            let (set, start) = (thread::LocalSet::new(), Instant::now());
+            let ends = Rc::new(RefCell::new(Vec::new()));
+            for hours in [3, 1, 2] {
+                let ends = ends.clone();
+                set.spawn_local(async move {
+                    sleep_async(Duration::from_secs(hours * 3600)).await;
+                    ends.borrow_mut().push(start.elapsed());
+                });
+            }
+            let other = spawn(|| sleep(Duration::from_secs(5400)));
+            runtime::block_on_local(set);
+            other.join().unwrap();
+            ends.take()
+        });
+        assert_eq!(ends, [1, 2, 3].map(|hours| Duration::from_secs(hours * 3600)));
+    }
 }

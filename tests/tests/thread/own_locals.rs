@@ -16,8 +16,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use runtime::thread::LocalSet;
 use runtime::{Builder, Runtime, ThreadLocals, scope, sleep, spawn, yield_now};
-use tests::{os_thread, with_built};
+use tests::{OnDrop, os_thread, with_built};
 
 const MILLI: Duration = Duration::from_millis(1);
 
@@ -714,5 +715,33 @@ fn first_choices_of_select_differ() {
         });
         let of_a = of_a.into_inner();
         assert!((100..300).contains(&of_a), "{of_a} of 400 have chosen the first case");
+    });
+}
+
+#[test]
+fn a_local_set_in_a_thread_local_ends_with_its_green_thread() {
+    thread_local!(static SET: LocalSet = LocalSet::new());
+    on_all(|| {
+        let ended = Arc::new(AtomicUsize::new(0));
+        for round in 1..=200 {
+            // The labels are inherited: the green thread begins with fields that an earlier life has left empty.
+            let in_thread = ended.clone();
+            let own = runtime::profile::labels(&[("round", "x")], || {
+                spawn(move || {
+                    let held = OnDrop(move || drop(in_thread.fetch_add(1, SeqCst)));
+                    SET.with(|set| {
+                        let task = set.spawn_local(async move {
+                            let _held = held;
+                            std::future::pending::<()>().await;
+                        });
+                        runtime::block_on_local(set.run_until(runtime::yield_now_async()));
+                        assert!(!task.is_finished());
+                    });
+                    sleep(Duration::from_micros(50));
+                })
+            });
+            own.join().unwrap();
+            assert_eq!(ended.load(SeqCst), round, "the set did not drop its task");
+        }
     });
 }
