@@ -1,4 +1,4 @@
-//! A panic whose hook waits for an OS thread outside of the simulation. This program has no other test: the
+//! A panic hook that waits for an OS thread outside of the simulation. This program has no other test: the
 //! hook is that of the process.
 
 runtime::interpose!(sim);
