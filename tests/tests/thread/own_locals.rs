@@ -728,7 +728,7 @@ fn a_local_set_in_a_thread_local_ends_with_its_green_thread() {
             let in_thread = ended.clone();
             let own = runtime::profile::labels(&[("round", "x")], || {
                 spawn(move || {
-                    let held = OnDrop(move || drop(in_thread.fetch_add(1, SeqCst)));
+                    let held = OnDrop(move || _ = in_thread.fetch_add(1, SeqCst));
                     SET.with(|set| {
                         let task = set.spawn_local(async move {
                             let _held = held;
