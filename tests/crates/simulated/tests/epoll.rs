@@ -213,6 +213,7 @@ fn an_entry_that_is_added_later_ends_a_wait() {
         let waiter = epoll.clone();
         let waiter = thread::spawn(move || waiter.wait(8, None));
         thread::sleep(SECOND);
+        // SAFETY: the call takes no pointer.
         let event = owned(unsafe { libc::eventfd(1, 0) });
         epoll.add(&event, EPOLLIN);
         assert_eq!(waiter.join().unwrap(), [(event.as_raw_fd(), EPOLLIN)]);
@@ -222,6 +223,7 @@ fn an_entry_that_is_added_later_ends_a_wait() {
 #[test]
 fn a_count_is_raised_and_taken() {
     let counts = || {
+        // SAFETY: the calls take no pointer.
         let [event, by_one] = [0, libc::EFD_SEMAPHORE]
             .map(|flags| owned(unsafe { libc::eventfd(2, flags | libc::EFD_NONBLOCK) }));
         let mut count = 0;
@@ -248,6 +250,7 @@ fn a_count_is_raised_and_taken() {
 #[test]
 fn a_timer_expires_in_simulated_time() {
     sim::run(1, || {
+        // SAFETY: the call takes no pointer.
         let timer = owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, 0) });
         let time = |time: Duration| libc::timespec {
             tv_sec: time.as_secs() as _,
