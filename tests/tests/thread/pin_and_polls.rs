@@ -6,28 +6,53 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use runtime::channel::{Receiver, bounded};
-use runtime::thread::pin;
+use runtime::thread::{PinGuard, pin};
 use runtime::{Builder, JoinHandle, Runtime, spawn};
 use tests::{OsThread, on, os_thread, with_built};
 
 const MILLI: Duration = Duration::from_millis(1);
 
-/// Spawns a future that receives inside its poll, and returns after the poll has begun. `then` runs in the
-/// same poll.
-fn parked_poll<T: Send + 'static>(
-    then: impl FnOnce() -> T + Send + 'static,
-) -> (Go, JoinHandle<(OsThread, T)>) {
+/// A future that is parked inside a poll.
+struct Parked<T> {
+    go: Go,
+    poll: JoinHandle<Option<T>>,
+    /// The OS thread of the poll.
+    os: OsThread,
+}
+
+/// Spawns a future that receives inside its poll, and returns after the poll has begun. The poll runs `then`
+/// if it is sent on its way, and only ends if the sender is dropped.
+fn parked_poll<T: Send + 'static>(then: impl FnOnce() -> T + Send + 'static) -> Parked<T> {
     let (go, receiver): (_, Receiver<()>) = bounded(1);
     let (tell, told) = bounded(1);
     let poll = spawn(async move {
         let os = os_thread();
-        tell.send(()).unwrap();
-        receiver.recv().unwrap();
+        tell.send(os).unwrap();
+        let goes_on = receiver.recv();
         assert_eq!(os_thread(), os, "a poll has changed its OS thread");
-        (os, then())
+        goes_on.ok().map(|()| then())
     });
-    told.recv().unwrap();
-    (Go(go), poll)
+    Parked { os: told.recv().unwrap(), go: Go(go), poll }
+}
+
+/// Parks `N` polls on the OS thread of the caller, and pins the caller there. On a slow machine sysmon takes
+/// the P from a poll that has no processor. Then the caller is elsewhere, and it tries again.
+fn pinned_beside_polls<const N: usize>(
+    then: impl Fn() + Clone + Send + 'static,
+) -> (PinGuard, [Parked<()>; N]) {
+    for _ in 0..50 {
+        let polls = [(); N].map(|()| parked_poll(then.clone()));
+        let pinned = pin();
+        if polls.iter().all(|poll| poll.os == os_thread()) {
+            return (pinned, polls);
+        }
+        drop(pinned);
+        for Parked { go, poll, .. } in polls.into_iter().rev() {
+            drop(go);
+            assert_eq!(poll.join().unwrap(), None);
+        }
+    }
+    panic!("no polls were parked on the OS thread of the caller");
 }
 
 struct Go(runtime::channel::Sender<()>);
@@ -46,11 +71,9 @@ fn on_one_p(f: impl FnOnce() + Send + 'static) {
 #[test]
 fn a_pinned_thread_may_wait_for_a_poll_on_its_os_thread() {
     on_one_p(|| {
-        let (go, poll) = parked_poll(|| 7);
-        let pinned = pin();
-        let os = os_thread();
+        let (pinned, [Parked { go, poll, os }]) = pinned_beside_polls(|| ());
         go.send();
-        assert_eq!(poll.join().unwrap(), (os, 7), "the poll has parked on this OS thread");
+        assert_eq!(poll.join().unwrap(), Some(()));
         assert_eq!(os_thread(), os);
         drop(pinned);
     });
@@ -59,18 +82,18 @@ fn a_pinned_thread_may_wait_for_a_poll_on_its_os_thread() {
 #[test]
 fn a_poll_runs_while_a_pinned_thread_on_its_os_thread_sleeps() {
     on_one_p(|| {
-        let (go, poll) = parked_poll(|| ());
-        let os = os_thread();
+        let (tell, told) = bounded(1);
         let pinned = spawn(move || {
-            let _pinned = pin();
-            assert_eq!(os_thread(), os);
+            let (_pinned, [parked]) = pinned_beside_polls(|| ());
+            tell.send(parked).unwrap();
             loop {
                 runtime::sleep(MILLI);
             }
         });
+        let Parked { go, poll, .. } = told.recv().unwrap();
         runtime::sleep(5 * MILLI);
         go.send();
-        poll.join().unwrap();
+        assert_eq!(poll.join().unwrap(), Some(()));
         pinned.cancel();
         assert!(pinned.join().is_err());
     });
@@ -103,8 +126,7 @@ fn no_other_green_thread_runs_beside_a_pinned_one(builder: Builder) {
                     assert_ne!(spawn(os_thread).join().unwrap(), os_thread(), "while a poll waits");
                 }
             };
-            let [first, second] = [(); 2].map(|()| parked_poll(waits));
-            let _pinned = pin();
+            let (_pinned, [first, second]) = pinned_beside_polls(waits);
             let os = os_thread();
             for round in 0..20 {
                 let others: Vec<_> = (0..4).map(|_| spawn(os_thread)).collect();
@@ -114,16 +136,16 @@ fn no_other_green_thread_runs_beside_a_pinned_one(builder: Builder) {
                     _ => (),
                 }
                 if round == 10 {
-                    second.0.send();
+                    second.go.send();
                 }
                 for other in others {
                     assert_ne!(other.join().unwrap(), os, "another green thread ran on the OS thread");
                 }
                 assert_eq!(os_thread(), os);
             }
-            assert_eq!(second.1.join().unwrap().0, os);
-            first.0.send();
-            assert_eq!(first.1.join().unwrap().0, os);
+            assert_eq!(second.poll.join().unwrap(), Some(()));
+            first.go.send();
+            assert_eq!(first.poll.join().unwrap(), Some(()));
         });
     });
 }
@@ -155,19 +177,18 @@ fn order_on_the_same_os_thread() -> Option<Vec<(&'static str, &'static str)>> {
     };
     let until_entered = |polls| tests::wait_until("it enters", || order.lock().unwrap().len() == polls);
     let ((leave_second, then_second), (leave_first, then_first)) = (waits("second"), waits("first"));
-    let (go_second, second) = parked_poll(then_second);
-    let (go_first, first) = parked_poll(then_first);
-    go_first.send();
+    let (second, first) = (parked_poll(then_second), parked_poll(then_first));
+    first.go.send();
     until_entered(1);
-    go_second.send();
+    second.go.send();
     until_entered(2);
     // The first poll may go on, and must wait for the second, which goes on later.
     leave_first.send();
     runtime::sleep(10 * MILLI);
     leave_second.send();
-    let (of_first, of_second) = (first.join().unwrap().0, second.join().unwrap().0);
+    assert_eq!((first.poll.join().unwrap(), second.poll.join().unwrap()), (Some(()), Some(())));
     let order = order.lock().unwrap().clone();
-    (of_first == of_second).then_some(order)
+    (first.os == second.os).then_some(order)
 }
 
 /// All OS threads of the runtime are reserved or asleep. Each must watch the timers itself.
@@ -175,7 +196,7 @@ fn order_on_the_same_os_thread() -> Option<Vec<(&'static str, &'static str)>> {
 fn timed_waits_end_without_further_os_threads() {
     with_built(Builder::new().procs(1).max_threads(1), |runtime: &Runtime| {
         runtime.block_on(|| {
-            let (go, poll) = parked_poll(|| runtime::sleep(10 * MILLI));
+            let Parked { go, poll, .. } = parked_poll(|| runtime::sleep(10 * MILLI));
             let _pinned = pin();
             let start = Instant::now();
             runtime::sleep(5 * MILLI);
@@ -306,7 +327,7 @@ fn reserved_os_threads_watch_if_no_other_can_be_had() {
         with_built(Builder::new().procs(1).max_threads(most).sysmon(sysmon), |runtime: &Runtime| {
             runtime.block_on(|| {
                 for _ in 0..20 {
-                    let (go, poll) = parked_poll(|| ());
+                    let Parked { go, poll, .. } = parked_poll(|| ());
                     let (near, mut far) = tests::sockets::connected();
                     let reader = spawn(move || {
                         let mut near = near;
