@@ -50,8 +50,7 @@ fn server() -> sim::Node<()> {
 
 #[test]
 fn ureq_asks_a_server_of_std() {
-    // One at a time: the page on programs of std says why.
-    sim::Builder::new().threads(1).check_determinism(true).explore(10, || {
+    sim::Builder::new().check_determinism(true).explore(10, || {
         let server = server();
         thread::sleep(Duration::from_millis(1));
         let agent = agent();
@@ -78,7 +77,7 @@ fn ureq_asks_a_server_of_std() {
 /// Its threads wait for connections and requests, and it ends by a connection to itself.
 #[test]
 fn tiny_http_answers() {
-    sim::Builder::new().threads(1).check_determinism(true).explore(10, || {
+    sim::Builder::new().check_determinism(true).explore(10, || {
         let server = sim::node("server", || {
             let server = tiny_http::Server::http("0.0.0.0:80").unwrap();
             thread::scope(|scope| {

@@ -115,8 +115,7 @@ fn the_same_seed_has_the_same_history() {
         assert_eq!(sim::run(seed, three_nodes), sim::run(seed, three_nodes), "seed {seed}");
     }
     assert_ne!(sim::run(1, three_nodes), sim::run(2, three_nodes));
-    // One at a time: the page on programs of std says why.
-    let builder = sim::Builder::new().threads(1).check_determinism(true);
+    let builder = sim::Builder::new().check_determinism(true);
     let explore = |seeds| builder.explore(seeds, || drop(three_nodes()));
     assert_eq!(explore(20).runs(), 20);
 }
