@@ -89,8 +89,8 @@ impl Outside {
     }
 }
 
-/// The addresses of words that no thread outside changed for a long moment. Those that find no room are
-/// looked at for a short moment, too.
+/// The addresses of words that no thread outside changed for a long moment. Once there is no more room, each
+/// look is short.
 struct OwnWords<const N: usize>([AtomicUsize; N]);
 
 // Relaxed, throughout: the addresses are hints, and nothing is read through them.

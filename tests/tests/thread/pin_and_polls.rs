@@ -24,15 +24,15 @@ struct Parked<T> {
 /// if it is sent on its way, and only ends if the sender is dropped.
 fn parked_poll<T: Send + 'static>(then: impl FnOnce() -> T + Send + 'static) -> Parked<T> {
     let (go, receiver): (_, Receiver<()>) = bounded(1);
-    let (tell, told) = bounded(1);
+    let (begins, begun) = bounded(1);
     let poll = spawn(async move {
         let os = os_thread();
-        tell.send(os).unwrap();
+        begins.send(os).unwrap();
         let goes_on = receiver.recv();
         assert_eq!(os_thread(), os, "a poll has changed its OS thread");
         goes_on.ok().map(|()| then())
     });
-    Parked { os: told.recv().unwrap(), go: Go(go), poll }
+    Parked { os: begun.recv().unwrap(), go: Go(go), poll }
 }
 
 /// Parks `N` polls on the OS thread of the caller, and pins the caller there. On a slow machine sysmon takes
@@ -82,15 +82,15 @@ fn a_pinned_thread_may_wait_for_a_poll_on_its_os_thread() {
 #[test]
 fn a_poll_runs_while_a_pinned_thread_on_its_os_thread_sleeps() {
     on_one_p(|| {
-        let (tell, told) = bounded(1);
+        let (hand, handed) = bounded(1);
         let pinned = spawn(move || {
             let (_pinned, [parked]) = pinned_beside_polls(|| ());
-            tell.send(parked).unwrap();
+            hand.send(parked).unwrap();
             loop {
                 runtime::sleep(MILLI);
             }
         });
-        let Parked { go, poll, .. } = told.recv().unwrap();
+        let Parked { go, poll, .. } = handed.recv().unwrap();
         runtime::sleep(5 * MILLI);
         go.send();
         assert_eq!(poll.join().unwrap(), Some(()));
