@@ -21,7 +21,8 @@
 //! - *The counts add up.* A waiter counts as woken only if the waker has decided its wait. A waiter that
 //!   timed out is left out.
 //! - *Neither kind of waiter starves the other.* After a wake that served the bucket's own waiters, the
-//!   kernel's come first at the next wake, if both kinds wait.
+//!   kernel's come first at the next wake, if both kinds wait. Where the kernel has none, this question costs
+//!   a system call. So each time it had none, twice as many wakes go by until the next question, 64 at most.
 //!
 //! Rejected: *a count of waiters beside the lock*, so that a wake without waiters takes no lock. That
 //! handshake needs a full fence on both sides, and costs as much as a free lock.
@@ -61,8 +62,38 @@ struct Bucket(Lock<Waiters>);
 
 struct Waiters {
     queue: Queue<Awaited>,
-    /// True if the kernel's waiters come first at the next wake.
-    system_first: bool,
+    turns: Turns,
+}
+
+/// Which kind of waiter comes first at a wake.
+#[derive(Clone, Copy, Debug)]
+struct Turns {
+    /// The wakes that served the bucket's own waiters since the kernel's came first.
+    served: u8,
+    /// After so many the kernel's come first.
+    most: u8,
+}
+
+impl Turns {
+    const LONGEST: u8 = 64;
+
+    const fn new() -> Self {
+        Turns { served: 0, most: 1 }
+    }
+
+    fn is_systems(self) -> bool {
+        self.served >= self.most
+    }
+
+    /// A wake has served the bucket's own waiters.
+    fn served(&mut self) {
+        self.served = self.served.saturating_add(1);
+    }
+
+    /// The kernel's came first. `found`: it had some.
+    fn asked(&mut self, found: bool) {
+        *self = Turns { served: 0, most: if found { 1 } else { (2 * self.most).min(Self::LONGEST) } };
+    }
 }
 
 /// The payload of a waiter: the address of its word.
@@ -88,12 +119,12 @@ pub(crate) struct Changed;
 impl Bucket {
     #[cfg(not(loom))]
     const fn new() -> Self {
-        Bucket(Lock::new(Waiters { queue: Queue::new(), system_first: false }))
+        Bucket(Lock::new(Waiters { queue: Queue::new(), turns: Turns::new() }))
     }
 
     #[cfg(loom)]
     fn new() -> Self {
-        Bucket(Lock::new(Waiters { queue: Queue::new(), system_first: false }))
+        Bucket(Lock::new(Waiters { queue: Queue::new(), turns: Turns::new() }))
     }
 }
 
@@ -138,14 +169,14 @@ impl Table {
     /// but not more than `most`; or the error if there is no number.
     pub(crate) fn wake(&self, address: usize, most: usize, system: impl FnOnce(usize) -> isize) -> isize {
         let bucket = self.bucket(address);
-        match bucket.wake(address, most, true) {
+        match bucket.wake(address, most, None) {
             Ok(woken) if woken >= most => most as isize,
             Ok(0) => system(most),
             Ok(woken) => woken as isize + system(most - woken).max(0),
             Err(SystemFirst) => {
                 let woken = system(most).max(0);
                 let rest = most - woken as usize;
-                woken + bucket.wake(address, rest, false).unwrap_or(0).min(rest) as isize
+                woken + bucket.wake(address, rest, Some(woken > 0)).unwrap_or(0).min(rest) as isize
             }
         }
     }
@@ -171,37 +202,45 @@ struct SystemFirst;
 
 impl Bucket {
     /// Wakes up to `most` waiters for `address`; all if one of them has `Company::All`. Returns their number.
+    /// `asked` says whether the kernel had waiters, if it was asked first.
     ///
     /// # Errors
-    /// Returns `SystemFirst` if there are such waiters, the kernel's come first at this wake, and `gives_way`
-    /// is true.
+    /// Returns `SystemFirst` if there are such waiters, the kernel's come first at this wake, and it was not
+    /// asked.
     #[inline]
-    fn wake(&self, address: usize, mut most: usize, gives_way: bool) -> Result<usize, SystemFirst> {
-        let mut wakes = Wakes::new();
+    fn wake(&self, address: usize, mut most: usize, asked: Option<bool>) -> Result<usize, SystemFirst> {
+        // One waiter runs next on this P. More of them go into its queue.
+        let (mut first, mut others) = (None, None::<Wakes>);
         let mut woken = 0;
         let mut waiters = self.0.lock();
-        let system_first = waiters.system_first;
+        if let Some(found) = asked {
+            waiters.turns.asked(found);
+        }
+        let gives_way = asked.is_none() && waiters.turns.is_systems();
         while woken < most
             && let Some(mut waiter) = waiters.queue.find(|at| at.address == address)
         {
-            if gives_way && woken == 0 && system_first {
-                waiters.system_first = false;
+            if gives_way {
                 return Err(SystemFirst);
             }
             if waiter.payload().company == Company::All && !broken!("futex_wakes_one_of_all") {
                 most = usize::MAX;
             }
             match waiter.wake() {
-                Ok(wake) => wakes.add(wake),
+                Ok(wake) if first.is_none() => first = Some(wake),
+                Ok(wake) => others.get_or_insert_default().add(wake),
                 // It has timed out, and leaves by itself.
                 Err(_) if !broken!("futex_counts_timed_out") => continue,
                 Err(_) => {}
             }
             woken += 1;
         }
-        waiters.system_first |= woken > 0;
+        if woken > 0 {
+            waiters.turns.served();
+        }
         drop(waiters);
-        drop(wakes);
+        drop(first);
+        drop(others);
         Ok(woken)
     }
 }
@@ -321,6 +360,24 @@ mod models {
 mod tests {
     use super::*;
     use std::cell::RefCell;
+
+    /// Where the kernel has waiters, every second wake is theirs. Where it has none, it is asked less often.
+    #[test]
+    fn the_kernel_is_asked_as_often_as_it_has_waiters() {
+        let mut turns = Turns::new();
+        let mut wakes_until_asked = |found| {
+            let mut wakes = 0;
+            while !turns.is_systems() {
+                turns.served();
+                wakes += 1;
+            }
+            turns.asked(found);
+            wakes
+        };
+        assert_eq!([(); 3].map(|()| wakes_until_asked(true)), [1, 1, 1]);
+        assert_eq!([(); 9].map(|()| wakes_until_asked(false)), [1, 2, 4, 8, 16, 32, 64, 64, 64]);
+        assert_eq!([(); 3].map(|()| wakes_until_asked(true)), [64, 1, 1]);
+    }
 
     /// Waiters of this table and of the kernel take turns, and the counts are those asked for.
     #[test]

@@ -33,7 +33,7 @@ use std::ffi::c_int;
 use libc::{pthread_attr_t, sigset_t};
 use netpoll::raw::fail;
 use sched::contexts::{self, Carrier, Slot};
-use sched::foreign;
+use sched::{Real, foreign};
 
 use self::kernel::{
     CAUSED, NEVER, OF_THREAD, ROUTED, SET_BYTES, UNBLOCKABLE, base, bit, change_kernel, of_kernel,
@@ -303,14 +303,12 @@ pub(super) unsafe fn of_new_thread(attr: *const pthread_attr_t) -> u64 {
     if attr.is_null() {
         return inherited;
     }
-    // SAFETY: the name is a C string, libc's function of it has this type, and the place is this function's.
+    static GET: Real = Real::new(c"pthread_attr_getsigmask_np");
+    let Some(get) = GET.find() else { return inherited };
+    // SAFETY: libc's function of this name has this type, and the place is this function's.
     unsafe {
-        let get = libc::dlsym(libc::RTLD_DEFAULT, c"pthread_attr_getsigmask_np".as_ptr());
-        if get.is_null() {
-            return inherited;
-        }
-        let mut set = std::mem::zeroed();
         let get = std::mem::transmute::<*mut std::ffi::c_void, GetMask>(get);
+        let mut set = std::mem::zeroed();
         // Another result says that the attributes have none.
         if get(attr, &raw mut set) == 0 { of_kernel(&set) & !UNBLOCKABLE } else { inherited }
     }

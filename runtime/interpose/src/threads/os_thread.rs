@@ -254,18 +254,22 @@ impl Place {
 /// # Safety
 /// `attr` leads to attributes.
 unsafe fn processors_of(attr: *const pthread_attr_t) -> Option<Box<[u8]>> {
-    let mut set = [0_u8; LARGE];
     // SAFETY: this contract; the call fills what it is told to, if the set of the attributes is no larger.
-    let get = |bytes, set: &mut [u8]| unsafe {
-        pthread_attr_getaffinity_np(attr, bytes, set.as_mut_ptr().cast()) == 0
+    let get = |set: &mut [u8]| unsafe {
+        pthread_attr_getaffinity_np(attr, set.len(), set.as_mut_ptr().cast()) == 0
     };
-    let set = match () {
-        () if get(USUAL, &mut set) => &set[..USUAL],
-        () if get(LARGE, &mut set) => &set[..],
-        () => return None,
-    };
+    let mut usual = [0_u8; USUAL];
+    if get(&mut usual) {
+        return unless_all(&usual);
+    }
+    let mut large = vec![0_u8; LARGE];
+    if get(&mut large) { unless_all(&large) } else { None }
+}
+
+/// Returns a set of processors, unless it has all that the process has.
+fn unless_all(set: &[u8]) -> Option<Box<[u8]>> {
     // So it is in attributes without a set.
-    let is_without = set.iter().all(|&byte| byte == u8::MAX);
+    let is_without = set.chunks(8).all(|bytes| bytes == [u8::MAX; 8]);
     (!is_without && !are_all_processors(set)).then(|| set.into())
 }
 

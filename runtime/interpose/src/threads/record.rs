@@ -181,7 +181,8 @@ impl Record {
         // Release: pairs with the Acquire of `is_over` and `wait`.
         let release = if broken!("record_end_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         if self.state.swap(ENDED, release) == AWAITED {
-            futex::wake_at(self.state.as_ptr().expose_provenance(), c_int::MAX);
+            // One thread at a time has the claim of a join, and waits.
+            futex::wake_at(self.state.as_ptr().expose_provenance(), 1);
         }
     }
 

@@ -35,7 +35,7 @@ statics! {
     static LIVE: AtomicU32 = AtomicU32::new(0);
     /// True once a green thread has had a mask.
     static ANY: AtomicBool = AtomicBool::new(false);
-    static COMMON: Mutex<Common> = Mutex::new(Common { blockers: [0; 64], suspended: [0; 64] });
+    static COMMON: Mutex<Common> = Mutex::new(Common { blockers: [0; 64], suspended: [0; 64], ever: 0 });
     /// The mask that the first OS thread is to have.
     static ASKED: AtomicU64 = AtomicU64::new(0);
     /// How often `ASKED` was changed.
@@ -55,6 +55,8 @@ struct Common {
     blockers: [u32; 64],
     /// The green threads in `sigsuspend` that wait for it.
     suspended: [u32; 64],
+    /// The signals that were ever counted. The others need no look.
+    ever: u64,
 }
 
 impl Common {
@@ -63,7 +65,7 @@ impl Common {
         // SeqCst: the partner is `ends`.
         let live = LIVE.load(Ordering::SeqCst);
         let is_in = |at: usize| self.blockers[at] >= live.max(1) || self.suspended[at] > 0;
-        let mask = (0..64).filter(|&at| is_in(at)).fold(0, |mask, at| mask | 1 << at) & !NEVER;
+        let mask = bits(self.ever).filter(|&at| is_in(at)).fold(0, |mask, at| mask | 1 << at) & !NEVER;
         // Relaxed: under the lock of the counts. `ORDERS` publishes it.
         if ASKED.swap(mask, Ordering::Relaxed) == mask {
             return ORDERS.load(Ordering::Relaxed);
@@ -71,9 +73,20 @@ impl Common {
         give_order()
     }
 
-    fn count(counts: &mut [u32; 64], set: u64, count: impl Fn(&mut u32)) {
-        counts.iter_mut().enumerate().filter(|(at, _)| set & 1 << at != 0).for_each(|(_, of)| count(of));
+    /// Calls `count` for each signal of a set.
+    fn count(&mut self, set: u64, count: impl Fn(&mut Common, usize)) {
+        self.ever |= set;
+        bits(set).for_each(|at| count(self, at));
     }
+}
+
+/// Returns the numbers of the bits of a set.
+fn bits(mut set: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let at = (set != 0).then_some(set.trailing_zeros() as usize);
+        set &= set.wrapping_sub(1);
+        at
+    })
 }
 
 /// Wakes the first OS thread. Returns the number of the order.
@@ -168,7 +181,7 @@ pub(in super::super) fn begins(mask: u64) {
     ANY.store(true, Ordering::SeqCst);
     let mut common = COMMON.lock();
     LIVE.fetch_add(1, Ordering::SeqCst);
-    Common::count(&mut common.blockers, mask, |of| *of += 1);
+    common.count(mask, |counts, at| counts.blockers[at] += 1);
     common.ask();
 }
 
@@ -185,7 +198,7 @@ pub(in super::super) fn ends(mask: u64) -> bool {
     }
     let mut common = COMMON.lock();
     let was_last = LIVE.fetch_sub(1, Ordering::SeqCst) == 1;
-    Common::count(&mut common.blockers, mask, |of| *of -= 1);
+    common.count(mask, |counts, at| counts.blockers[at] -= 1);
     if !was_last {
         common.ask();
     }
@@ -206,8 +219,8 @@ pub(super) fn changed(before: u64, mask: u64) {
     }
     let order = {
         let mut common = COMMON.lock();
-        Common::count(&mut common.blockers, mask & !before, |of| *of += 1);
-        Common::count(&mut common.blockers, before & !mask, |of| *of -= 1);
+        common.count(mask & !before, |counts, at| counts.blockers[at] += 1);
+        common.count(before & !mask, |counts, at| counts.blockers[at] -= 1);
         common.ask()
     };
     if broken!("masks_change_is_noted_late") {
@@ -225,7 +238,7 @@ impl Suspended {
     pub(super) fn begin(set: u64) -> Suspended {
         let order = {
             let mut common = COMMON.lock();
-            Common::count(&mut common.suspended, set, |of| *of += 1);
+            common.count(set, |counts, at| counts.suspended[at] += 1);
             common.ask()
         };
         wait_for(order);
@@ -236,7 +249,7 @@ impl Suspended {
 impl Drop for Suspended {
     fn drop(&mut self) {
         let mut common = COMMON.lock();
-        Common::count(&mut common.suspended, self.0, |of| *of -= 1);
+        common.count(self.0, |counts, at| counts.suspended[at] -= 1);
         common.ask();
     }
 }
