@@ -6,7 +6,7 @@
 //! | path | what it answers |
 //! | --- | --- |
 //! | `/` | the page: green threads by stack, charts of the metrics, a flame graph; it loads nothing from elsewhere |
-//! | `/dump` | a [dump](crate::dump()) as text; `?format=grouped`, `tree`, `json` and `pprof` give its other [forms](crate::dump::Snapshot) |
+//! | `/dump` | a [dump](crate::dump()) as text; `?format=grouped`, `tree`, `json` and `pprof` give its other [forms](crate::dump::Snapshot); `?seconds=60` lists only green threads that [were not there](crate::dump::Snapshot::since) a minute before |
 //! | `/metrics` | the metrics of the runtime of [`serve`]'s caller, as [`metrics::prometheus`](crate::metrics::prometheus()) writes them |
 //! | `/trace?seconds=1` | a [trace](crate::trace) of the scheduler for Perfetto; `&format=html` gives a page |
 //! | `/profile?seconds=10` | a [CPU profile](crate::profile) for pprof; `&format=folded` gives the lines of a flame graph |
@@ -39,6 +39,8 @@
 //!   at once.
 //! - A client that reads nothing of its answer for 30 seconds is dismissed. An answer has these 30 seconds,
 //!   and a second more for each 64 KiB of it.
+//! - Two dumps or traces are made and sent at once, so that many requests do not take the program's memory.
+//!   Others wait for 30 seconds, and then get the status 503.
 
 use std::fmt;
 use std::io;

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Condvar, Mutex, mpsc};
 use std::thread;
@@ -28,6 +29,7 @@ pub const WORKLOADS: &[Workload] = &[
     Workload { name: "condvar", run: ping_pong_condvar, size: 100_000, small: 100 },
     Workload { name: "park", run: ping_pong_park, size: 100_000, small: 100 },
     Workload { name: "mutex", run: contended_mutex, size: 1_000_000, small: 1000 },
+    Workload { name: "ready", run: ready_calls, size: 500_000, small: 100 },
     Workload { name: "echo-100", run: |ms| echo(100, ms), size: 3000, small: 100 },
     Workload { name: "echo-1000", run: |ms| echo(1000, ms), size: 3000, small: 100 },
     Workload { name: "memory-10000", run: memory_of_each, size: 10_000, small: 100 },
@@ -136,6 +138,18 @@ fn contended_mutex(n: usize) -> Figures {
     });
     assert!(table.lock().unwrap().iter().all(|&x| x == (n / THREADS * THREADS) as u64));
     vec![("us a lock", us_each(start, n))]
+}
+
+/// Calls on a socket that need not wait: a byte is written at one end, and read at the other.
+fn ready_calls(n: usize) -> Figures {
+    let (mut near, mut far) = UnixStream::pair().unwrap();
+    let mut byte = [7];
+    let start = Instant::now();
+    for _ in 0..n {
+        near.write_all(&byte).unwrap();
+        far.read_exact(&mut byte).unwrap();
+    }
+    vec![("ns a call", us_each(start, 2 * n) * 1000.0)]
 }
 
 /// A server with a thread for each connection, and its clients: each sends 100 bytes and waits for them.

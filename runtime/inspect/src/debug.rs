@@ -5,6 +5,7 @@ mod answer;
 mod client;
 mod connections;
 mod request;
+mod rooms;
 mod server;
 mod token;
 

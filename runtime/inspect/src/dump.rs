@@ -9,6 +9,7 @@ mod json;
 #[cfg(feature = "dump-pprof")]
 pub(crate) mod pprof;
 mod shown;
+mod since;
 mod snapshot;
 mod text;
 mod tree;

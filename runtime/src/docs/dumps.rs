@@ -32,6 +32,8 @@
 //! - [`grouped`](crate::dump::Snapshot::grouped): equal green threads stand together, with their number, as
 //!   in Go. This is the form for many green threads.
 //! - [`tree`](crate::dump::Snapshot::tree): each green thread stands below the one that spawned it.
+//! - [`since`](crate::dump::Snapshot::since): only the green threads that were not there in an earlier
+//!   snapshot. It finds green threads that the program starts and never ends.
 //! - `to_json`, with the feature `dump-json`.
 //! - `to_pprof`, with the feature `dump-pprof`: a profile for `go tool pprof`, grouped by stack.
 //!

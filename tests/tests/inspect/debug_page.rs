@@ -69,6 +69,74 @@ fn parks_here() {
     thread::park();
 }
 
+/// `?seconds=` gives what has come in that time.
+#[test]
+fn a_dump_of_some_seconds_has_only_new_green_threads() {
+    on(2, || {
+        let server = debug::serve("127.0.0.1:0").unwrap();
+        let address = server.local_addr();
+        let named = |name: &str| thread::Builder::new().name(name.into()).spawn(parks_here).unwrap();
+        let mut threads = vec![named("old")];
+        // The request may be read later than the new thread is there.
+        let is_found = (0..20).any(|_| {
+            let asks = std::thread::spawn(move || ask(address, "/dump?seconds=1"));
+            runtime::sleep(Duration::from_millis(300));
+            threads.push(named("new"));
+            let answer = runtime::blocking(|| asks.join().unwrap());
+            assert!(!body(&answer).contains("'old'"), "{answer}");
+            body(&answer).contains("'new'")
+        });
+        assert!(is_found, "no answer has the new thread");
+        for seconds in ["0", "301", "-1", "x", ""] {
+            let answer = ask(address, &format!("/dump?seconds={seconds}"));
+            assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{seconds}: {answer}");
+        }
+        let head = format!("HEAD /dump?seconds=1 HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        assert!(ask_raw(address, &head).starts_with("HTTP/1.1 405 "));
+        threads.into_iter().for_each(|thread| {
+            thread.cancel();
+            assert!(thread.join().is_err());
+        });
+    });
+}
+
+/// Two clients that do not read their dumps keep a third one waiting, until one of them leaves.
+#[test]
+fn two_dumps_are_sent_at_once() {
+    on(2, || {
+        let server = debug::serve("127.0.0.1:0").unwrap();
+        let address = server.local_addr();
+        // More than the system keeps for a connection.
+        let name = "long ".repeat(500);
+        let named = |_| thread::Builder::new().name(name.clone()).spawn(thread::park).unwrap();
+        let threads: Vec<_> = (0..8000).map(named).collect();
+        let begin = || {
+            let mut stream = TcpStream::connect(address).unwrap();
+            write!(stream, "GET /dump HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+            stream
+        };
+        let mut clients = [(); 2].map(|()| begin());
+        clients.iter_mut().for_each(|client| client.read_exact(&mut [0; 1000]).unwrap());
+        let mut third = begin();
+        third.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        third.read(&mut [0; 1000]).unwrap_err();
+        // Small answers need no room.
+        assert!(body(&ask(address, "/metrics")).contains("runtime_"));
+        let [first, second] = clients;
+        drop(first);
+        third.set_read_timeout(None).unwrap();
+        let mut answer = Vec::new();
+        third.read_to_end(&mut answer).unwrap();
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        assert!(body(&answer).ends_with("8001 green threads\n"), "{}", &answer[answer.len() - 100..]);
+        drop((second, server));
+        threads.into_iter().for_each(|thread| {
+            thread.cancel();
+            assert!(thread.join().is_err());
+        });
+    });
+}
+
 /// Returns for which object a green thread waits, once it does.
 fn awaited(waits: &runtime::JoinHandle<()>) -> Object {
     let id = waits.thread().id().as_u64().get();

@@ -283,3 +283,48 @@ fn equal_green_threads_stand_in_one_group() {
         all.into_iter().for_each(|thread| thread.join().unwrap());
     });
 }
+
+#[test]
+fn a_comparison_has_only_what_was_not_there() {
+    on_tracked(|| {
+        #[inline(never)]
+        fn parks_here() {
+            thread::park();
+        }
+        let old = named("old", thread::park);
+        parked("old", Reason::Unpark);
+        let before = Snapshot::take().unwrap();
+        let new = [(); 2].map(|()| named("new", parks_here));
+        let are_parked = |snapshot: &Snapshot| {
+            let waits =
+                |thread: &&GreenThread| thread.wait.as_ref().is_some_and(|wait| wait.number.is_some());
+            snapshot.green_threads.iter().filter(waits).count() == 2
+        };
+        let found = RefCell::new(Snapshot::default());
+        wait_until("both are parked", || {
+            *found.borrow_mut() = Snapshot::take().unwrap().since(&before);
+            are_parked(&found.borrow())
+        });
+        let found = found.take();
+        let names: Vec<_> = found.green_threads.iter().map(|thread| thread.name.as_deref()).collect();
+        assert_eq!(names, [Some("new"); 2]);
+        assert!(found.to_string().ends_with("2 green threads\n"));
+        assert!(found.grouped().starts_with("2 green threads: waits for an unpark"), "{}", found.grouped());
+        // Only their stack is left, and they still have it.
+        if cfg!(feature = "dump-stacks") {
+            assert_eq!(found.stacks.len(), 1, "{:?}", found.stacks);
+            for thread in &found.green_threads {
+                let has = found.stack(thread).iter().any(|frame| frame.function.contains("parks_here"));
+                assert!(has, "{:?}", found.stack(thread));
+            }
+        }
+        assert!(before.since(&Snapshot::take().unwrap()).green_threads.is_empty(), "all of them live");
+        let later = Snapshot::take().unwrap();
+        assert!(later.since(&later).green_threads.is_empty());
+        for thread in new.into_iter().chain([old]) {
+            thread.cancel();
+            assert!(thread.join().is_err());
+        }
+        assert_eq!(later.since(&before).green_threads.len(), 2, "a snapshot stays as it is");
+    });
+}

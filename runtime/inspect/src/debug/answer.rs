@@ -1,10 +1,11 @@
 //! The answers: which path gives what.
 
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::client::Client;
 use super::request::Request;
+use super::rooms::Room;
 use super::server::Shared;
 use crate::dump::Snapshot;
 use crate::dump::waits::{self, Waits};
@@ -20,19 +21,37 @@ pub(super) struct Answer {
     /// The name under which a browser stores the answer, if it is not shown.
     file: Option<&'static str>,
     pub(super) body: Vec<u8>,
+    /// What a large answer takes, until it is sent.
+    _room: Option<Room>,
 }
+
+/// How long a large answer waits for room.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often it looks for room.
+const LOOK: Duration = Duration::from_millis(50);
 
 impl Answer {
     pub(super) fn text(status: u16, text: String) -> Answer {
-        Answer { status, content_type: "text/plain; charset=utf-8", file: None, body: text.into_bytes() }
+        let content_type = "text/plain; charset=utf-8";
+        Answer { status, content_type, file: None, body: text.into_bytes(), _room: None }
     }
 
     fn of(content_type: &'static str, text: impl Into<Vec<u8>>) -> Answer {
-        Answer { status: 200, content_type, file: None, body: text.into() }
+        Answer { status: 200, content_type, file: None, body: text.into(), _room: None }
     }
 
     fn file(name: &'static str, body: Vec<u8>) -> Answer {
-        Answer { status: 200, content_type: "application/octet-stream", file: Some(name), body }
+        Answer { file: Some(name), ..Answer::of("application/octet-stream", body) }
+    }
+
+    /// Makes an answer that may be large by `make`, once there is room for it.
+    fn large(shared: &Shared, client: &Client<'_>, make: impl FnOnce() -> Answer) -> Answer {
+        let until = Instant::now() + PATIENCE;
+        let wait = || Instant::now() < until && sched::at_rest(|| client.wait(LOOK));
+        match shared.rooms.enter(wait) {
+            Some(room) => Answer { _room: Some(room), ..make() },
+            None => Answer::text(503, "two large answers are being read; ask again later\n".into()),
+        }
     }
 
     /// Returns the head of the answer.
@@ -71,11 +90,15 @@ impl Answer {
 pub(super) fn answer(request: &Request, shared: &Shared, client: &Client<'_>) -> Answer {
     match request.path.as_str() {
         "/" => Answer::of("text/html; charset=utf-8", page()),
-        "/dump" => dump(request),
+        "/dump" if !request.is_head || request.parameter("seconds").is_none() => {
+            dump(request, shared, client)
+        }
         "/metrics" => metrics(shared),
-        "/profile" | "/trace" | "/waits" if request.is_head => Answer::text(405, "only GET records\n".into()),
+        "/dump" | "/profile" | "/trace" | "/waits" if request.is_head => {
+            Answer::text(405, "only GET records\n".into())
+        }
         "/profile" => profile(request, client),
-        "/trace" => trace(request, client),
+        "/trace" => trace(request, shared, client),
         "/waits" => waits(request, client),
         _ => Answer::text(404, "no such page; see /\n".into()),
     }
@@ -89,19 +112,34 @@ fn page() -> String {
     PAGE.replace("{program}", &format!("{name} · process {}", std::process::id()))
 }
 
-fn dump(request: &Request) -> Answer {
-    let snapshot = match Snapshot::take_with_deadlocks() {
-        Ok(snapshot) => snapshot,
-        Err(error) => return Answer::text(503, format!("no dump: {error}\n")),
+/// Answers with a dump, or with what of it was not there `?seconds=` before.
+fn dump(request: &Request, shared: &Shared, client: &Client<'_>) -> Answer {
+    let answer: fn(&Snapshot) -> Answer = match request.parameter("format") {
+        None | Some("text") => |dump| Answer::text(200, dump.to_string()),
+        Some("grouped") => |dump| Answer::text(200, dump.grouped()),
+        Some("tree") => |dump| Answer::text(200, dump.tree()),
+        Some("json") => |dump| Answer::of("application/json", dump.to_json()),
+        Some("pprof") => |dump| Answer::file("green_threads.pb", dump.to_pprof()),
+        Some(_) => return Answer::text(400, "format is text, grouped, tree, json or pprof\n".into()),
     };
-    match request.parameter("format") {
-        None | Some("text") => Answer::text(200, snapshot.to_string()),
-        Some("grouped") => Answer::text(200, snapshot.grouped()),
-        Some("tree") => Answer::text(200, snapshot.tree()),
-        Some("json") => Answer::of("application/json", snapshot.to_json()),
-        Some("pprof") => Answer::file("green_threads.pb", snapshot.to_pprof()),
-        Some(_) => Answer::text(400, "format is text, grouped, tree, json or pprof\n".into()),
-    }
+    let time = match request.parameter("seconds").map(|_| seconds(request, 1, 300)).transpose() {
+        Ok(time) => time,
+        Err(answer) => return answer,
+    };
+    let failed = |error| Answer::text(503, format!("no dump: {error}\n"));
+    let made = |dump: io::Result<Snapshot>| dump.map_or_else(failed, |dump| answer(&dump));
+    let Some(time) = time else {
+        return Answer::large(shared, client, || made(Snapshot::take_with_deadlocks()));
+    };
+    // The ids alone are kept, because the time may be long.
+    let ids: Vec<_> = match sched::park::blocking(Snapshot::take_without_stacks) {
+        Ok(before) => before.green_threads.iter().map(|thread| thread.id).collect(),
+        Err(error) => return failed(error),
+    };
+    sched::at_rest(|| client.wait(time));
+    let is_old = |id| ids.binary_search(&id).is_ok();
+    let take = || Ok(Snapshot::take_with_deadlocks()?.without(is_old));
+    Answer::large(shared, client, || made(take()))
 }
 
 fn metrics(shared: &Shared) -> Answer {
@@ -122,7 +160,7 @@ fn seconds(request: &Request, default: u64, most: u64) -> Result<Duration, Answe
 
 /// Records a trace of `?seconds=`, as Perfetto reads it or `?format=html`. If a recording is on, its last
 /// events are the answer.
-fn trace(request: &Request, client: &Client<'_>) -> Answer {
+fn trace(request: &Request, shared: &Shared, client: &Client<'_>) -> Answer {
     type Form = (fn(&trace::Snapshot, &mut Vec<u8>) -> io::Result<()>, fn(Vec<u8>) -> Answer);
     let (write, answer): Form = match request.parameter("format") {
         None | Some("perfetto") => (trace::Snapshot::write_perfetto, |body| Answer::file("trace.pb", body)),
@@ -142,8 +180,10 @@ fn trace(request: &Request, client: &Client<'_>) -> Answer {
     // Before the end of the recording: after it another recording may begin, which forgets this one.
     let snapshot = trace::snapshot();
     drop(share);
-    let mut body = Vec::new();
-    write(&snapshot, &mut body).map_or_else(refused, |()| answer(body))
+    Answer::large(shared, client, || {
+        let mut body = Vec::new();
+        write(&snapshot, &mut body).map_or_else(refused, |()| answer(body))
+    })
 }
 
 /// Records a profile of waiting of `?seconds=`, in pprof's form or `?format=folded`.

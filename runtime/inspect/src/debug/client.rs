@@ -86,14 +86,12 @@ impl<'c> Client<'c> {
 
     /// Sends the answer. Fails if the client does not read it in time.
     pub(super) fn send(mut self, answer: &Answer, is_head: bool) -> io::Result<()> {
-        let mut bytes = answer.head().into_bytes();
-        if !is_head {
-            bytes.extend_from_slice(&answer.body);
-        }
-        let until = Instant::now() + time_for(bytes.len());
+        let (head, body) = (answer.head(), if is_head { &[][..] } else { &answer.body });
+        let until = Instant::now() + time_for(head.len() + body.len());
         // The last wait may have left it so.
         self.stream.set_nonblocking(false)?;
-        write_by(&mut self.stream, &bytes, until)?;
+        write_by(&mut self.stream, head.as_bytes(), until)?;
+        write_by(&mut self.stream, body, until)?;
         self.stream.shutdown(Shutdown::Write)?;
         self.part()
     }

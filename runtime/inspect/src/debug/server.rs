@@ -19,6 +19,7 @@ use super::answer::{Answer, answer};
 use super::client::Client;
 use super::connections::Connections;
 use super::request::Refusal;
+use super::rooms::Rooms;
 use super::token::Token;
 
 /// How long the drop of a server tries to reach its thread.
@@ -67,6 +68,7 @@ impl Rules {
             access: self.access,
             sched: Arc::downgrade(&sched()),
             connections: Connections::default(),
+            rooms: Arc::default(),
         });
         let (accepts, its_shared) = (listener.try_clone()?, shared.clone());
         let thread = starting::start(thread::Builder::new().name("debug".into()), move || {
@@ -83,6 +85,7 @@ pub(super) struct Shared {
     /// The runtime that gives the metrics.
     pub(super) sched: Weak<Sched>,
     pub(super) connections: Connections,
+    pub(super) rooms: Arc<Rooms>,
 }
 
 /// A server of the debug page. The drop ends it, and breaks its connections.

@@ -327,7 +327,7 @@ impl Snapshot {
     }
 
     /// As `take_here`, without stacks.
-    pub(super) fn take_without_stacks() -> io::Result<Snapshot> {
+    pub(crate) fn take_without_stacks() -> io::Result<Snapshot> {
         Snapshot::look(false)
     }
 
