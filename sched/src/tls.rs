@@ -56,7 +56,7 @@ mod block;
 
 mod under;
 
-pub(crate) use block::{Block, check, come_back, go_home, is_own, under_home};
+pub(crate) use block::{Block, Way, check, come_back, go_home, is_own, under_home};
 
 /// Under which block of thread-locals an M runs.
-pub(crate) type Under = under::Under<Block>;
+pub(crate) type Under = under::Under<Way>;

@@ -38,6 +38,8 @@ impl Sched {
     #[inline(never)]
     pub(crate) fn run_with_locals(&self, m: OwnM<'_>, mut g: GRef) {
         let mut under = Under::home(ptr::from_ref(m.shared()).expose_provenance());
+        // The way into the block of `g`, if the M is there.
+        let mut entered = None;
         loop {
             if !self.sets_out_at_once(m, g) {
                 // SAFETY: this function touches no thread-local, here and below.
@@ -45,12 +47,14 @@ impl Sched {
                 if !self.sets_out(m, g) {
                     return;
                 }
+                entered = None;
             }
             // SAFETY: `g` came out of a run queue, so only this M uses it, and it has a coroutine.
-            let block = unsafe { Coro::block_to_run(g, || m.homes.is_any()) };
+            let to_run = || unsafe { Coro::way_to_run(g, || m.homes.is_any()) };
+            let way = entered.or_else(to_run);
             // SAFETY: the block is that of `g`. Nothing in between touches a thread-local.
             let run = |under: &mut Under| unsafe {
-                under.go(block);
+                under.go(way);
                 Coro::switch_to(g)
             };
             #[cfg(not(feature = "other-budget"))]
@@ -64,15 +68,15 @@ impl Sched {
                 stop
             });
             m.set_running(None);
-            let next = if block.is_some() { self.next_at_once(m) } else { None };
+            let next = if way.is_some() { self.next_at_once(m) } else { None };
             // One that waits in place is in its block on another M.
             let free = next.filter(|next| !next.binding.is_special());
             // SAFETY: `next` came out of a run queue, so its block is this M's alone, as that of `g` is until
             // `stopped`. What is called after the block was left is not inlined.
-            let block = unsafe { free.and_then(|next| Coro::block_to_run(next, || m.homes.is_any())) };
+            entered = unsafe { free.and_then(|next| Coro::way_to_run(next, || m.homes.is_any())) };
             // SAFETY: as above.
             let goes_on = unsafe {
-                under.go_then(block, || {
+                under.go_then(entered, || {
                     if let Stop::Done | Stop::Pending = stop {
                         Coro::renew_block(g);
                     }
@@ -86,6 +90,7 @@ impl Sched {
                     // Another M may take it.
                     // SAFETY: as above.
                     unsafe { under.leave() };
+                    entered = None;
                     self.queue_again(m, next);
                 }
                 Some(next) => g = next,

@@ -31,7 +31,7 @@ use crate::stack::{Stack, checked_stack_bytes};
 ))]
 use crate::sys::peek;
 use crate::sys::prefetch;
-use crate::tls::{Block, Under};
+use crate::tls::{Block, Under, Way};
 
 pub(super) type Inner = Coroutine<GRef, Stop, (), Stack>;
 
@@ -215,7 +215,7 @@ impl Coro {
         // SAFETY: this contract. The coroutine is this thread's, and so is its block. Nothing in between
         // touches a thread-local.
         unsafe {
-            under.go(Coro::block_to_run(g, is_taken));
+            under.go(Coro::way_to_run(g, is_taken));
             let stop = Coro::switch_to(g);
             under.leave();
             if let Stop::Done | Stop::Pending = stop {
@@ -225,14 +225,14 @@ impl Coro {
         }
     }
 
-    /// Returns the block of thread-locals with which `g` is to run, if not with the M's. A closure has one of
-    /// its own where coroutines have blocks. A poll has the M's, unless `is_taken`: the M's are those of
-    /// another poll that is parked.
+    /// Returns the way into the block of thread-locals with which `g` is to run, if not with the M's. A
+    /// closure has a block of its own where coroutines have blocks. A poll has the M's, unless `is_taken`: the
+    /// M's are those of another poll that is parked.
     ///
     /// # Safety
     /// `g` has a coroutine, which this thread alone uses.
     #[inline]
-    pub(crate) unsafe fn block_to_run(g: GRef, is_taken: impl FnOnce() -> bool) -> Option<Block> {
+    pub(crate) unsafe fn way_to_run(g: GRef, is_taken: impl FnOnce() -> bool) -> Option<Way> {
         let coro = g.coro();
         if coro.is_null() {
             return None;
@@ -249,7 +249,7 @@ impl Coro {
             return None;
         }
         block.catch_up(begins);
-        Some(*block)
+        Some(block.way())
     }
 
     /// Makes the block as new after the end of a closure or a poll, if that had it. *Runs on: the M that has
@@ -260,7 +260,7 @@ impl Coro {
     #[inline(never)]
     pub(crate) unsafe fn renew_block(g: GRef) {
         let coro = g.coro();
-        // As in `block_to_run`.
+        // As in `way_to_run`.
         // SAFETY: this contract.
         let (block, owner) = unsafe { (&mut (*coro).block, &(*coro).whose) };
         if owner.replace(Whose::Undecided) == Whose::Own {

@@ -8,6 +8,10 @@ use super::under::Enter;
 #[derive(Clone, Copy)]
 pub(crate) enum Block {}
 
+/// As `Block`.
+#[derive(Clone, Copy)]
+pub(crate) enum Way {}
+
 /// Returns an error that says where there are blocks.
 pub(crate) fn check(_current: fn() -> usize, _late_libraries: bool) -> io::Result<()> {
     let text = "thread-locals of green threads need Linux with glibc on x86-64 or AArch64, and no sanitizer";
@@ -55,12 +59,16 @@ impl Block {
         match *self {}
     }
 
+    pub(crate) fn way(&self) -> Way {
+        match *self {}
+    }
+
     pub(crate) fn catch_up(&mut self, _begins: bool) {
         match *self {}
     }
 }
 
-impl Enter for Block {
+impl Enter for Way {
     unsafe fn enter(self, _m: usize) -> usize {
         match self {}
     }
@@ -69,7 +77,7 @@ impl Enter for Block {
         match self {}
     }
 
-    unsafe fn pass(self, _to: Block, _m: usize, _home: usize) {
+    unsafe fn pass(self, _to: Way, _m: usize, _home: usize) {
         match self {}
     }
 }

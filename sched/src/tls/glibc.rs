@@ -49,6 +49,13 @@ pub(crate) struct Block {
     generation: Option<usize>,
 }
 
+/// What an M needs of a block to enter and leave it.
+#[derive(Clone, Copy)]
+pub(crate) struct Way {
+    base: usize,
+    layout: &'static Layout,
+}
+
 /// What `check` has found.
 static FOUND: OnceLock<Result<Layout, String>> = OnceLock::new();
 
@@ -205,33 +212,10 @@ impl Block {
         unsafe { self.layout.end_block(self.base) };
     }
 
-    /// Sets the base, after the block has what the M brings along.
-    ///
-    /// # Safety
-    /// This thread is in the block of the base `from`, or in the M's own, and has this one, too.
+    /// Returns the way into the block.
     #[inline(always)]
-    unsafe fn come_from(self, from: usize, m: usize, home: usize) {
-        let Layout { current, home: home_at, malloc, .. } = *self.layout;
-        // SAFETY: these are words of thread-locals within the two blocks.
-        unsafe {
-            debug_assert_eq!(read(self.base, home_at), 0, "two Ms are in one block");
-            write(self.base, current, m);
-            write(self.base, home_at, home);
-            malloc.into_iter().for_each(|word| write(self.base, word, read(from, word)));
-            set_base(self.base);
-        }
-    }
-
-    /// In debug builds notes that no M is in the block, which the next one to enter checks.
-    ///
-    /// # Safety
-    /// This thread has left the block, and no other thread can enter it yet.
-    #[inline(always)]
-    unsafe fn is_left(self) {
-        if cfg!(debug_assertions) {
-            // SAFETY: this contract.
-            unsafe { write(self.base, self.layout.home, 0) };
-        }
+    pub(crate) fn way(&self) -> Way {
+        Way { base: self.base, layout: self.layout }
     }
 
     /// Begins to load what the end of a closure reads in the block. *Runs on: the M that is to enter the
@@ -305,15 +289,46 @@ impl Block {
     fn with<R>(self, f: impl FnOnce() -> R) -> R {
         // SAFETY: the block is this thread's alone, in a trial. The calls in between are not inlined.
         unsafe {
-            let home = self.enter(0);
+            let home = self.way().enter(0);
             let result = apart(f);
-            self.leave(home);
+            self.way().leave(home);
             result
         }
     }
 }
 
-impl Enter for Block {
+impl Way {
+    /// Sets the base, after the block has what the M brings along.
+    ///
+    /// # Safety
+    /// This thread is in the block of the base `from`, or in the M's own, and has this one, too.
+    #[inline(always)]
+    unsafe fn come_from(self, from: usize, m: usize, home: usize) {
+        let Layout { current, home: home_at, malloc, .. } = *self.layout;
+        // SAFETY: these are words of thread-locals within the two blocks.
+        unsafe {
+            debug_assert_eq!(read(self.base, home_at), 0, "two Ms are in one block");
+            write(self.base, current, m);
+            write(self.base, home_at, home);
+            malloc.into_iter().for_each(|word| write(self.base, word, read(from, word)));
+            set_base(self.base);
+        }
+    }
+
+    /// In debug builds notes that no M is in the block, which the next one to enter checks.
+    ///
+    /// # Safety
+    /// This thread has left the block, and no other thread can enter it yet.
+    #[inline(always)]
+    unsafe fn is_left(self) {
+        if cfg!(debug_assertions) {
+            // SAFETY: this contract.
+            unsafe { write(self.base, self.layout.home, 0) };
+        }
+    }
+}
+
+impl Enter for Way {
     #[inline(always)]
     unsafe fn enter(self, m: usize) -> usize {
         let home = base();
@@ -334,7 +349,7 @@ impl Enter for Block {
     }
 
     #[inline(always)]
-    unsafe fn pass(self, to: Block, m: usize, home: usize) {
+    unsafe fn pass(self, to: Way, m: usize, home: usize) {
         if to.base != self.base {
             // SAFETY: this thread has both blocks.
             unsafe {
