@@ -139,7 +139,7 @@ unsafe fn __rust_begin_short_backtrace_future<F: Future, A: After>(g: GRef) -> S
             if g.has_contexts() {
                 contexts::save(g);
             }
-            end_locals(g);
+            end_locals_of_poll(g);
             enter_for_good(|_| ());
             return Stop::Pending;
         }
@@ -263,12 +263,22 @@ fn begin_locals(_g: OwnG) {
     }
 }
 
+/// Runs the destructors of the thread-locals that a poll of `g` had of its own. The future keeps its values
+/// and contexts. *Runs on: `g`, in user code.*
+#[inline]
+fn end_locals_of_poll(g: OwnG) {
+    // SAFETY: `g` runs here, so it has a coroutine, which this thread alone uses.
+    if let Some(block) = unsafe { Coro::block_of(g.shared()) } {
+        block.end();
+    }
+}
+
 /// How often destructors of thread-locals may make new values of the runtime's own variables, which make new
 /// thread-locals.
 const ROUNDS_AT_END: usize = 4;
 
-/// Runs the destructors of the thread-locals that `g` has of its own. After it, `g` has no rare fields. *Runs
-/// on: `g`, in user code, after `end_rare`.*
+/// Runs the destructors of the thread-locals that `g`, which is over, has of its own. After it, `g` has no
+/// rare fields. *Runs on: `g`, in user code, after `end_rare`.*
 #[inline]
 fn end_locals(g: OwnG) {
     // SAFETY: `g` runs here, so it has a coroutine, which this thread alone uses.

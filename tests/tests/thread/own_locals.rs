@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use runtime::thread::LocalSet;
+use runtime::time::sleep_async;
 use runtime::{Builder, Runtime, ThreadLocals, scope, sleep, spawn, yield_now};
 use tests::{OnDrop, os_thread, with_built};
 
@@ -486,6 +487,37 @@ fn scopes_that_keep_references_are_not_mixed_up() {
             .collect();
         in_many(|number| scoped::nest(number, park));
         polls.into_iter().for_each(|poll| poll.join().unwrap());
+    });
+}
+
+/// Not the future ends with a poll that had thread-locals of its own: it keeps its values and contexts.
+#[test]
+fn a_future_keeps_its_values_between_polls_beside_a_parked_one() {
+    runtime::thread_local!(static VALUE: Cell<u64> = const { Cell::new(0) });
+    on_all(|| {
+        let (go_on, goes_on) = runtime::channel::bounded::<()>(0);
+        // Each parks in a poll on some OS thread. So later polls there have thread-locals of their own.
+        let parked: Vec<_> = (0..20)
+            .map(|_| {
+                let goes_on = goes_on.clone();
+                spawn(async move { goes_on.recv().unwrap_err() })
+            })
+            .collect();
+        let futures: Vec<_> = (0..100)
+            .map(|number| {
+                spawn(async move {
+                    VALUE.set(number);
+                    for round in 0..5 {
+                        sleep_async(Duration::from_micros(50 * round)).await;
+                        assert_eq!(VALUE.get(), number + round, "the value of a future that goes on");
+                        VALUE.set(number + round + 1);
+                    }
+                })
+            })
+            .collect();
+        futures.into_iter().for_each(|future| future.join().unwrap());
+        drop(go_on);
+        parked.into_iter().for_each(|poll| _ = poll.join().unwrap());
     });
 }
 
