@@ -250,20 +250,22 @@ fn a_timer_for_a_date_follows_the_clock() {
 fn a_clock_that_is_set_takes_no_expiration_back() {
     sim::run(1, || {
         let node = sim::node("node", || {
-            let [once, repeated] = [ZERO, 10 * SECOND].map(|interval| {
+            let [once, repeated] = [(10, 0), (50, 10)].map(|(seconds, interval)| {
                 let timer = Timer::new(CLOCK_REALTIME, libc::TFD_NONBLOCK);
-                timer.set(TFD_TIMER_ABSTIME, now(CLOCK_REALTIME) + 10 * SECOND, interval);
+                let date = now(CLOCK_REALTIME) + seconds * SECOND;
+                timer.set(TFD_TIMER_ABSTIME, date, interval * SECOND);
                 timer
             });
-            thread::sleep(60 * SECOND);
-            let ahead = repeated.read();
-            thread::sleep(60 * SECOND);
-            (ahead, once.read())
+            thread::sleep(30 * SECOND);
+            let (expired, left) = (once.read(), repeated.left().0);
+            thread::sleep(30 * SECOND);
+            (expired, left, repeated.read())
         });
-        thread::sleep(35 * SECOND);
-        node.advance_clock(600 * SECOND);
-        thread::sleep(60 * SECOND);
-        node.delay_clock(600 * SECOND);
-        assert_eq!(node.join().unwrap(), (Some(66), Some(1)));
+        thread::sleep(20 * SECOND);
+        node.delay_clock(HOUR);
+        thread::sleep(20 * SECOND);
+        node.advance_clock(HOUR + 600 * SECOND);
+        // At 60 s it is as late as it was to be at 660 s.
+        assert_eq!(node.join().unwrap(), (Some(1), HOUR + 20 * SECOND, Some(62)));
     });
 }
