@@ -325,7 +325,7 @@ impl Network {
         self.skews.lock().get(node as usize).copied().unwrap_or(0)
     }
 
-    /// Sets the clock of a node `by` ns ahead.
+    /// Sets the clock of a node `by` ns ahead. The timers there that expire at dates follow.
     pub(super) fn advance_clock(&self, node: u32, by: i64) {
         let mut skews = self.skews.lock();
         let at = node as usize;
@@ -333,6 +333,8 @@ impl Network {
             skews.resize(at + 1, 0);
         }
         skews[at] = skews[at].saturating_add(by);
+        drop(skews);
+        self.with(|state| state.move_timers(node, by));
     }
 
     /// Gives a new node a clock that is wrong, if clocks are.
@@ -381,6 +383,30 @@ impl NetworkState {
                 Event::Expires(timer) => self.report(timer, true, false),
             }
         }
+    }
+
+    /// Makes the event of a timer's next expiration, in the place of the earlier one.
+    fn arm_timer(&mut self, id: u64) {
+        let Some(Kind::Timer(timer)) = self.sockets.get_mut(&id).map(|socket| &mut socket.kind) else {
+            return;
+        };
+        let (earlier, next) = (timer.event.take(), timer.next());
+        earlier.map(|at| self.events.remove(&at));
+        let event = next.map(|next| self.at(next, Event::Expires(id)));
+        if let Some(Kind::Timer(timer)) = self.sockets.get_mut(&id).map(|socket| &mut socket.kind) {
+            timer.event = event;
+        }
+    }
+
+    /// Lets the timers of a node that expire at dates follow its clock, which was set `by` ns ahead.
+    fn move_timers(&mut self, node: u32, by: i64) {
+        let now = self.now;
+        let follows = |(&id, socket): (&u64, &mut Socket)| match &mut socket.kind {
+            Kind::Timer(timer) if socket.node == node => timer.follow_clock(now, by).then_some(id),
+            _ => None,
+        };
+        let moved: Vec<u64> = self.sockets.iter_mut().filter_map(follows).collect();
+        moved.into_iter().for_each(|id| self.arm_timer(id));
     }
 
     fn add(&mut self, node: u32, kind: Kind) -> u64 {

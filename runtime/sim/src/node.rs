@@ -323,7 +323,7 @@ impl<T: Send + 'static> Node<T> {
     }
 
     /// Sets the clock of the node ahead: what `SystemTime::now` returns there. `Instant` and timers stay, as
-    /// they do where the date of a machine is changed.
+    /// they do where the date of a machine is changed. A timerfd that expires at a date moves with the date.
     ///
     /// ```
     /// # runtime::sim!();

@@ -54,7 +54,16 @@ impl Datagrams {
     }
 
     pub(super) fn is_readable(&self) -> bool {
-        !self.inbox.is_empty() || self.error.is_some() || self.read_shut
+        self.has_datagram() || self.error.is_some() || self.read_shut
+    }
+
+    pub(super) fn has_datagram(&self) -> bool {
+        !self.inbox.is_empty()
+    }
+
+    /// Returns whether reads, and writes, were shut down.
+    pub(super) fn shut(&self) -> (bool, bool) {
+        (self.read_shut, self.write_shut)
     }
 
     /// Returns the address of the peer.
@@ -88,10 +97,23 @@ impl NetworkState {
         Ok(self.add(node, Kind::Datagrams(Box::new(socket))))
     }
 
-    pub(super) fn bind_datagrams(&mut self, node: u32, name: Name, addr: SocketAddr) -> u64 {
-        let id = self.add(node, Kind::Datagrams(Box::new(Datagrams::new(Addr::Unix(addr)))));
+    pub(super) fn bind_datagrams(&mut self, node: u32, name: Name, addr: SocketAddr) -> io::Result<u64> {
+        let id = self.unbound(node)?;
+        self.name_datagrams(id, node, name, addr)?;
+        Ok(id)
+    }
+
+    /// Gives an unbound socket of `node` a name.
+    pub(super) fn name_datagrams(
+        &mut self,
+        id: u64,
+        node: u32,
+        name: Name,
+        addr: SocketAddr,
+    ) -> io::Result<()> {
+        self.datagrams(id)?.local = Addr::Unix(addr);
         self.names.bind(node, name, id);
-        id
+        Ok(())
     }
 
     /// Makes two sockets that are each other's peers.
@@ -115,8 +137,20 @@ impl NetworkState {
         }
         let addr = to.local.clone();
         let earlier = self.datagrams(id)?.peer.replace((peer, addr));
-        if let Some((earlier, _)) = earlier
-            && earlier != peer
+        self.leave_peer(id, earlier.map(|(earlier, _)| earlier).filter(|&earlier| earlier != peer));
+        Ok(())
+    }
+
+    /// Leaves a socket without a peer. What the peer has sent is lost, and that peer is told.
+    pub(super) fn disconnect_datagrams(&mut self, id: u64) -> io::Result<()> {
+        let earlier = self.datagrams(id)?.peer.take();
+        self.leave_peer(id, earlier.map(|(earlier, _)| earlier));
+        Ok(())
+    }
+
+    /// Drops what the earlier peer of a socket has sent, if there was another one.
+    fn leave_peer(&mut self, id: u64, earlier: Option<u64>) {
+        if let Some(earlier) = earlier
             && self.empty(id)
             && let Ok(socket) = self.datagrams(earlier)
             && socket.is_peer(id)
@@ -125,7 +159,6 @@ impl NetworkState {
             self.report(earlier, true, true);
         }
         self.report(id, true, true);
-        Ok(())
     }
 
     /// Sends a datagram to the socket `to`, or to the peer.
@@ -149,7 +182,7 @@ impl NetworkState {
         }
         let local = socket.local.clone();
         if let Err(number) = self.check_receiver(id, target) {
-            if number == libc::ECONNREFUSED {
+            if number == libc::ECONNREFUSED && self.datagrams(id)?.is_peer(target) {
                 // The peer is closed. From now on there is none.
                 self.datagrams(id)?.peer = None;
             }
@@ -197,37 +230,55 @@ impl NetworkState {
         cannot || self.has_room(id, target)
     }
 
+    /// Returns `true` if `poll` is to report room. As in Linux, that is so if the peer's queue is not full, and
+    /// what was sent takes a quarter of its room at most. If not, `id` is told when there may be room.
+    pub(super) fn polls_writable(&mut self, id: u64) -> bool {
+        let Ok(socket) = self.datagrams(id) else { return true };
+        let target = socket.peer.as_ref().map_or(id, |(peer, _)| *peer);
+        socket.sent <= SENT / 4 && self.has_room(id, target)
+    }
+
     /// Receives a datagram; what does not fit into `buf` is lost.
     pub(super) fn receive_datagram(&mut self, id: u64, buf: &mut [u8]) -> io::Result<(usize, Addr)> {
+        let (bytes, addr) = self.next_datagram(id, false)?;
+        let n = bytes.len().min(buf.len());
+        buf[..n].copy_from_slice(&bytes[..n]);
+        Ok((n, addr))
+    }
+
+    /// Receives a whole datagram. Leaves it there if this is a look only. After the shutdown of reads, an
+    /// empty inbox gives an empty datagram.
+    pub(super) fn next_datagram(&mut self, id: u64, looks: bool) -> io::Result<(Vec<u8>, Addr)> {
         let socket = self.datagrams(id)?;
         if let Some(number) = socket.error.take() {
             return Err(error(number));
         }
         if socket.inbox.is_empty() && socket.read_shut {
-            return Ok((0, Addr::unnamed()?));
+            return Ok((Vec::new(), Addr::unnamed()?));
         }
-        let (n, (_, addr)) = socket.inbox.look(buf).ok_or(io::ErrorKind::WouldBlock)?;
-        self.take_first(id);
-        Ok((n, addr))
+        let first = if looks { socket.inbox.first().cloned() } else { self.take_first(id) };
+        let (bytes, (_, addr)) = first.ok_or(io::ErrorKind::WouldBlock)?;
+        Ok((bytes, addr))
     }
 
     /// Takes the first datagram out of an inbox. Its sender may send as much again, and those that wait may
-    /// try. Returns `false` if there is none.
-    fn take_first(&mut self, id: u64) -> bool {
-        let Ok(socket) = self.datagrams(id) else { return false };
-        let Some((bytes, (sender, _))) = socket.inbox.pop() else { return false };
+    /// try. Returns `None` if there is none.
+    fn take_first(&mut self, id: u64) -> Option<(Vec<u8>, (u64, Addr))> {
+        let socket = self.datagrams(id).ok()?;
+        let (bytes, from) = socket.inbox.pop()?;
+        let sender = from.0;
         let waiting = std::mem::take(&mut socket.waiting);
         if let Ok(socket) = self.datagrams(sender) {
             socket.sent = socket.sent.saturating_sub(bytes.len() + EXTRA);
         }
         waiting.into_iter().chain([sender]).for_each(|waits| self.report(waits, false, true));
-        true
+        Some((bytes, from))
     }
 
     /// Empties the inbox of a socket. Returns `true` if there was something.
     fn empty(&mut self, id: u64) -> bool {
         let mut any = false;
-        while self.take_first(id) {
+        while self.take_first(id).is_some() {
             any = true;
         }
         any

@@ -14,6 +14,7 @@
 //! - Each call is a point of choice. None unwinds: its caller is std or C. A call that has to end because the
 //!   simulation or the node does returns `ECANCELED` or `ENETDOWN`. A caller that goes on is left behind.
 //! - What is not simulated fails the run by `escape`, which names it.
+//! - `datagrams.rs` has what differs for Unix datagrams, in all these calls.
 //! - `calls.rs` has the calls on addresses, `transfer.rs` the calls that move bytes, `options.rs` the calls
 //!   on settings, `poll.rs` has `poll` and `ppoll`, and `select.rs` has `select` and `pselect`.
 //! - `epoll.rs`, `event.rs` and `timer.rs` have `epoll`, `eventfd` and `timerfd_create`. What these make has
@@ -26,6 +27,7 @@
 
 mod address;
 mod calls;
+mod datagrams;
 mod description;
 mod entries;
 mod epoll;
@@ -41,12 +43,13 @@ mod timer;
 mod transfer;
 
 use std::ffi::{CStr, CString, c_int};
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use sched::simulation;
 
-use super::{Network, here};
+use super::{Network, NetworkState, here};
 use description::{Description, Done, Kind};
 use number::{duplicate, is_here, network_of_user, number, on_any, raw};
 use open::{Open, escape};
@@ -73,23 +76,25 @@ pub fn is_simulated(fd: c_int) -> bool {
 pub fn socket(domain: c_int, kind: c_int, protocol: c_int) -> Option<isize> {
     let network = network_of_user()?;
     Some(raw(kind_of(domain, kind, protocol).and_then(|of| {
-        let socket = Description::new(network, domain, of, None);
+        let open = (of == Kind::UnixDatagrams).then(|| datagrams::unbound(&network)).transpose()?;
+        let socket = Description::new(network, domain, of, open);
         number(socket, kind)
     })))
 }
 
-/// `socketpair`: two streams within a node. Returns `None` outside of a simulation.
+/// `socketpair`: two Unix sockets within a node. Returns `None` outside of a simulation.
 ///
 /// # Safety
 /// `pair` is a place for two numbers.
 pub unsafe fn socketpair(domain: c_int, kind: c_int, protocol: c_int, pair: *mut c_int) -> Option<isize> {
     let network = network_of_user()?;
-    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    let made = if domain == libc::AF_UNIX && kind & !flags == libc::SOCK_STREAM && protocol == 0 {
-        make_pair(&network, kind)
-    } else {
-        Err(escape("a pair of sockets that are not Unix streams", libc::EOPNOTSUPP))
-    };
+    let made = kind_of(domain, kind, protocol).and_then(|of| match of {
+        _ if domain != libc::AF_UNIX => Err(libc::EOPNOTSUPP),
+        Kind::Stream => make_pair(&network, of, kind, NetworkState::pair),
+        Kind::Datagrams | Kind::UnixDatagrams => {
+            make_pair(&network, of, kind, NetworkState::pair_of_datagrams)
+        }
+    });
     Some(raw(made.map(|numbers| {
         // SAFETY: the caller's place.
         unsafe { pair.cast::<[c_int; 2]>().write_unaligned(numbers) };
@@ -97,15 +102,21 @@ pub unsafe fn socketpair(domain: c_int, kind: c_int, protocol: c_int, pair: *mut
     })))
 }
 
-fn make_pair(network: &Arc<Network>, kind: c_int) -> Done<[c_int; 2]> {
-    let ends = network.with(|state| state.pair(simulation::node()));
+/// Makes two sockets by `pair`, and gives them numbers with these flags.
+fn make_pair(
+    network: &Arc<Network>,
+    of: Kind,
+    flags: c_int,
+    pair: impl FnOnce(&mut NetworkState, u32) -> io::Result<(u64, u64)>,
+) -> Done<[c_int; 2]> {
+    let ends = network.with(|state| pair(state, simulation::node()));
     let (one, other) = ends.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
     let [one, other] = [one, other].map(|id| {
         let handle = super::handle::Handle { network: network.clone(), id };
-        Description::new(network.clone(), libc::AF_UNIX, Kind::Stream, Some(Open::new(handle)))
+        Description::new(network.clone(), libc::AF_UNIX, of, Some(Open::new(handle)))
     });
-    let one = number(one, kind)? as c_int;
-    let other = number(other, kind).inspect_err(|_| {
+    let one = number(one, flags)? as c_int;
+    let other = number(other, flags).inspect_err(|_| {
         drop(table::remove(one));
         table::close(one);
     })?;
@@ -119,8 +130,10 @@ fn kind_of(domain: c_int, kind: c_int, protocol: c_int) -> Done<Kind> {
         (true, libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP) => Ok(Kind::Stream),
         (true, libc::SOCK_DGRAM, 0 | libc::IPPROTO_UDP) => Ok(Kind::Datagrams),
         (false, libc::SOCK_STREAM, 0) if domain == libc::AF_UNIX => Ok(Kind::Stream),
+        (false, libc::SOCK_DGRAM, 0) if domain == libc::AF_UNIX => Ok(Kind::UnixDatagrams),
         (false, ..) if domain == libc::AF_UNIX => {
-            Err(escape("a Unix socket of the system that is no stream", libc::EPROTONOSUPPORT))
+            let what = "a Unix socket of the system that is neither a stream nor for datagrams";
+            Err(escape(what, libc::EPROTONOSUPPORT))
         }
         _ => Err(escape("a socket of the system that is neither TCP nor UDP", libc::EPROTONOSUPPORT)),
     }

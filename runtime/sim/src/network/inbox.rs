@@ -35,9 +35,14 @@ impl<A: Clone> Inbox<A> {
         self.queue.push_back((bytes, sender));
     }
 
+    /// Returns the first datagram with its sender, and leaves it there.
+    pub(super) fn first(&self) -> Option<&(Vec<u8>, A)> {
+        self.queue.front()
+    }
+
     /// Copies the first datagram into `buf`, as far as it fits. Returns the number of bytes, and its sender.
     pub(super) fn look(&self, buf: &mut [u8]) -> Option<(usize, A)> {
-        let (bytes, sender) = self.queue.front()?;
+        let (bytes, sender) = self.first()?;
         let n = bytes.len().min(buf.len());
         buf[..n].copy_from_slice(&bytes[..n]);
         Some((n, sender.clone()))

@@ -5,7 +5,7 @@ use std::io;
 
 use super::counter::Counter;
 use super::timer::Timer;
-use super::{Event, Kind, NetworkState};
+use super::{Kind, NetworkState};
 use crate::errors::error;
 
 impl NetworkState {
@@ -65,13 +65,13 @@ impl NetworkState {
         self.report(id, true, false);
     }
 
-    /// Sets when the timer expires first, and then after which interval. Returns what `left` says before.
-    pub(super) fn set_timer(&mut self, id: u64, next: Option<u64>, interval: u64) -> io::Result<(u64, u64)> {
+    /// Sets a timer. Returns what `left` says before.
+    pub(super) fn set_timer(&mut self, id: u64, new: Timer) -> io::Result<(u64, u64)> {
         let now = self.now;
         let timer = self.timer(id)?;
         let before = timer.left(now);
-        timer.set(next, interval);
-        self.arm_timer(id)?;
+        timer.set(new);
+        self.arm_timer(id);
         Ok(before)
     }
 
@@ -82,17 +82,7 @@ impl NetworkState {
     pub(super) fn take_expirations(&mut self, id: u64) -> io::Result<u64> {
         let now = self.now;
         let taken = self.timer(id)?.take(now).ok_or(io::ErrorKind::WouldBlock)?;
-        self.arm_timer(id)?;
+        self.arm_timer(id);
         Ok(taken)
-    }
-
-    /// Makes the event of the next expiration, in the place of the earlier one.
-    fn arm_timer(&mut self, id: u64) -> io::Result<()> {
-        let timer = self.timer(id)?;
-        let (earlier, next) = (timer.event.take(), timer.next);
-        earlier.map(|at| self.events.remove(&at));
-        let event = next.map(|next| self.at(next, Event::Expires(id)));
-        self.timer(id)?.event = event;
-        Ok(())
     }
 }

@@ -656,8 +656,6 @@ fn failure(program: impl Fn() + Send + Sync) -> String {
 
 #[test]
 fn what_is_not_simulated_fails_the_run() {
-    let unix = failure(|| _ = std::os::unix::net::UnixDatagram::unbound());
-    assert!(unix.contains("a Unix socket of the system that is no stream"), "{unix}");
     let multicast = failure(|| {
         let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
         _ = socket.join_multicast_v4(&[224, 0, 0, 1].into(), &[0, 0, 0, 0].into());

@@ -14,11 +14,11 @@ use super::super::handle::Handle;
 use super::super::tcp::Phase;
 use super::super::unix::Type;
 use super::super::{Kind as Socket, NetworkState};
-use super::address;
 use super::description::{Description, Done, Kind};
 use super::number::{number, on};
 use super::open::{Limit, Open, escape, number_of};
 use super::options::set_linger;
+use super::{address, datagrams};
 use crate::errors::error;
 
 /// Makes a socket of the network by `make`.
@@ -101,6 +101,8 @@ fn bind_to(socket: &Description, to: SocketAddr) -> Done<Arc<Open>> {
             Ok(id)
         }),
         Kind::Datagrams => make(socket, |state, node| state.bind_udp(node, to)),
+        // Its addresses are of another type: `bind` has handled it.
+        Kind::UnixDatagrams => Err(libc::EINVAL),
     }
 }
 
@@ -163,6 +165,10 @@ fn not_listening(open: &Open) -> Done<c_int> {
 /// As libc's.
 pub unsafe fn bind(fd: c_int, to: *const sockaddr, len: socklen_t) -> Option<isize> {
     on(fd, |socket| {
+        if socket.kind == Kind::UnixDatagrams {
+            // SAFETY: the caller's address.
+            return datagrams::bind(socket, &unsafe { address::read_unix(to, len) }?);
+        }
         if socket.open().is_some() {
             return Err(libc::EINVAL);
         }
@@ -239,6 +245,11 @@ pub unsafe fn connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> Option<
             (Kind::Datagrams, libc::AF_UNSPEC) => {
                 bound(socket)?.with(|state, id| state.udp(id).map(|udp| udp.peer = None)).map(|()| 0)
             }
+            (Kind::UnixDatagrams, libc::AF_UNSPEC) => datagrams::disconnect(socket),
+            (Kind::UnixDatagrams, _) => {
+                // SAFETY: the caller's address.
+                datagrams::connect(socket, &unsafe { address::read_unix(unix, len) }?)
+            }
             (Kind::Datagrams, _) => {
                 let to = to?;
                 bound(socket)?.with(|state, id| state.connect_udp(id, to)).map(|()| 0)
@@ -259,14 +270,14 @@ pub fn shutdown(fd: c_int, how: c_int) -> Option<isize> {
         };
         let open = socket.open_or(libc::ENOTCONN)?;
         let is_stream = open.with_kind(|kind| Ok(matches!(kind, Socket::Stream(_))))?;
-        if !is_stream {
-            return Err(match socket.kind {
-                // On Linux it wakes the threads that accept.
-                Kind::Stream => escape("shutdown of a listener", libc::EINVAL),
-                Kind::Datagrams => escape("shutdown of a UDP socket", libc::ENOTCONN),
-            });
+        match socket.kind {
+            Kind::Stream if is_stream => open.with(|state, id| state.shutdown(id, how))?,
+            Kind::UnixDatagrams => open.with(|state, id| state.shutdown_datagrams(id, how))?,
+            // On Linux it wakes the threads that accept.
+            Kind::Stream => return Err(escape("shutdown of a listener", libc::EINVAL)),
+            Kind::Datagrams => return Err(escape("shutdown of a UDP socket", libc::ENOTCONN)),
         }
-        open.with(|state, id| state.shutdown(id, how)).map(|()| 0)
+        Ok(0)
     })
 }
 
@@ -308,6 +319,7 @@ pub unsafe fn getpeername(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> 
                 Ok(stream.peer.clone())
             }
             Socket::Udp(udp) => udp.peer.map(Addr::Ip).ok_or_else(|| error(libc::ENOTCONN)),
+            Socket::Datagrams(socket) => socket.peer().cloned().ok_or_else(|| error(libc::ENOTCONN)),
             _ => Err(error(libc::ENOTCONN)),
         })?;
         // SAFETY: the caller's place.

@@ -50,7 +50,10 @@ pub(super) enum What {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Stream,
+    /// Of UDP.
     Datagrams,
+    /// It is a socket of the network from its making on.
+    UnixDatagrams,
 }
 
 impl Description {

@@ -67,11 +67,11 @@ fn option(socket: &Description, level: c_int, name: c_int) -> Done<Answer> {
         }
         (libc::SOL_SOCKET, libc::SO_TYPE) => number(match socket.kind {
             Kind::Stream => libc::SOCK_STREAM,
-            Kind::Datagrams => libc::SOCK_DGRAM,
+            Kind::Datagrams | Kind::UnixDatagrams => libc::SOCK_DGRAM,
         }),
         (libc::SOL_SOCKET, libc::SO_DOMAIN) => number(socket.family),
         (libc::SOL_SOCKET, libc::SO_PROTOCOL) => number(match (socket.family, socket.kind) {
-            (libc::AF_UNIX, _) => 0,
+            (libc::AF_UNIX, _) | (_, Kind::UnixDatagrams) => 0,
             (_, Kind::Stream) => libc::IPPROTO_TCP,
             (_, Kind::Datagrams) => libc::IPPROTO_UDP,
         }),

@@ -1,14 +1,15 @@
 //! `poll` and `ppoll` on simulated sockets.
 
 use std::ffi::c_int;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use libc::{nfds_t, pollfd, timespec};
 use netpoll::Direction;
 
-use super::super::Kind as Socket;
 use super::super::tcp::{Phase, Stream};
+use super::super::{Kind as Socket, NetworkState};
 use super::description::{Description, Kind, What};
 use super::number::{find, raw};
 use super::open::{Limit, Open, escape, look_and_wait};
@@ -16,6 +17,9 @@ use super::table;
 
 /// What `poll` reports although it is not asked for.
 const ALWAYS: i16 = libc::POLLERR | libc::POLLHUP;
+
+/// What is reported for a socket of a node that was killed.
+const KILLED: i16 = libc::POLLIN | libc::POLLOUT | ALWAYS;
 
 /// `poll`, for `time` or for ever. Returns `None` if it is for no simulated socket.
 ///
@@ -108,9 +112,12 @@ pub(super) fn events(socket: &Description, open: Option<&Open>) -> i16 {
         // A new socket, as in Linux.
         return match socket.kind {
             Kind::Stream => libc::POLLOUT | libc::POLLHUP,
-            Kind::Datagrams => libc::POLLOUT,
+            Kind::Datagrams | Kind::UnixDatagrams => libc::POLLOUT,
         };
     };
+    if socket.kind == Kind::UnixDatagrams {
+        return open.with(events_of_datagrams).unwrap_or(KILLED);
+    }
     let found = open.with_kind(|kind| {
         Ok(match kind {
             Socket::Listener(listener) if listener.queue.is_empty() => 0,
@@ -126,12 +133,11 @@ pub(super) fn events(socket: &Description, open: Option<&Open>) -> i16 {
             }
             Socket::Timer(timer) if timer.is_readable(socket.network.now()) => libc::POLLIN,
             Socket::Timer(_) => 0,
-            // None has a number.
+            // `events_of_datagrams` needs the state of the peer, too.
             Socket::Datagrams(_) => 0,
         })
     });
-    // The node was killed.
-    found.unwrap_or(libc::POLLIN | libc::POLLOUT | libc::POLLERR | libc::POLLHUP)
+    found.unwrap_or(KILLED)
 }
 
 fn events_of_stream(stream: &Stream) -> i16 {
@@ -147,4 +153,20 @@ fn events_of_stream(stream: &Stream) -> i16 {
     add(no_more_comes && no_more_goes, libc::POLLHUP);
     add(stream.error.is_some(), libc::POLLERR);
     events
+}
+
+/// Returns what a Unix socket for datagrams is ready for. As in Linux, an error alone is nothing to read, and
+/// the shutdown of writes leaves the socket writable.
+fn events_of_datagrams(state: &mut NetworkState, id: u64) -> io::Result<i16> {
+    let is_writable = state.polls_writable(id);
+    let socket = state.datagrams(id)?;
+    let (read_shut, write_shut) = socket.shut();
+    let mut events = 0;
+    let mut add = |holds: bool, event: i16| events |= if holds { event } else { 0 };
+    add(socket.has_datagram() || read_shut, libc::POLLIN);
+    add(is_writable, libc::POLLOUT);
+    add(read_shut, libc::POLLRDHUP);
+    add(read_shut && write_shut, libc::POLLHUP);
+    add(socket.error.is_some(), libc::POLLERR);
+    Ok(events)
 }

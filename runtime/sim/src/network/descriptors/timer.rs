@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use libc::{clockid_t, itimerspec, timespec};
 
+use super::super::timer::Timer;
 use super::description::{Description, Done, What};
 use super::event::make;
 use super::number::{network_of_user, number, on_any, raw};
@@ -41,14 +42,24 @@ pub unsafe fn timerfd_settime(
         let new = unsafe { new.as_ref() }.ok_or(libc::EFAULT)?;
         let (first, interval) = (ns(&new.it_value)?, ns(&new.it_interval)?);
         let What::Timer(clock) = of.what else { return Err(libc::EINVAL) };
-        if flags & !libc::TFD_TIMER_ABSTIME != 0 {
+        if flags & !(libc::TFD_TIMER_ABSTIME | libc::TFD_TIMER_CANCEL_ON_SET) != 0 {
+            return Err(libc::EINVAL);
+        }
+        let is_absolute = flags & libc::TFD_TIMER_ABSTIME != 0;
+        let by_date = is_absolute && clock == libc::CLOCK_REALTIME;
+        // Of other timers the flag has no effect.
+        if by_date && flags & libc::TFD_TIMER_CANCEL_ON_SET != 0 {
             return Err(escape("a timerfd with TFD_TIMER_CANCEL_ON_SET", libc::EINVAL));
         }
-        let (now, is_absolute) = (of.network.now(), flags & libc::TFD_TIMER_ABSTIME != 0);
-        let here = if clock == libc::CLOCK_REALTIME { date() } else { now };
-        let wait = if is_absolute { first.saturating_sub(here) } else { first };
-        let next = (first > 0).then(|| now.saturating_add(wait));
-        let before = of.open_or(libc::EBADF)?.with(|state, id| state.set_timer(id, next, interval))?;
+        let now = of.network.now();
+        let from = match (is_absolute, by_date) {
+            (_, true) => date(),
+            (true, false) => now,
+            (false, false) => 0,
+        };
+        let next = (first > 0).then(|| i128::from(now) + i128::from(first) - i128::from(from));
+        let new = Timer::new(next, interval, by_date);
+        let before = of.open_or(libc::EBADF)?.with(|state, id| state.set_timer(id, new))?;
         // SAFETY: the caller's place.
         unsafe { old.as_mut() }.into_iter().for_each(|old| *old = spec(before));
         Ok(0)

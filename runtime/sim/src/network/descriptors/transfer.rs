@@ -1,7 +1,6 @@
 //! The calls that move bytes. A stream in blocking mode sends until all is sent, as in the system.
 
 use std::ffi::{c_int, c_void};
-use std::net::SocketAddr;
 use std::ptr;
 use std::sync::Arc;
 
@@ -14,8 +13,8 @@ use super::address;
 use super::calls::bound;
 use super::description::{Description, Done, Kind};
 use super::number::{on, on_any};
-use super::open::{Limit, Open, escape};
-use super::{event, table};
+use super::open::{Limit, Open, escape, number_of};
+use super::{datagrams, event, table};
 use crate::errors::error;
 
 /// The most bytes that one receipt takes.
@@ -26,8 +25,8 @@ const DATAGRAM: usize = 64 << 10;
 /// What was received.
 struct Received {
     bytes: Vec<u8>,
-    /// From whom a datagram came.
-    from: Option<SocketAddr>,
+    /// From whom a datagram came; `None` of a stream, and of a sender without an address.
+    from: Option<Addr>,
 }
 
 /// Receives up to `room` bytes.
@@ -51,13 +50,17 @@ fn receive_bytes(socket: &Description, room: usize, flags: c_int) -> Done<Receiv
             let attempt = |state: &mut NetworkState, id| state.receive_udp(id, &mut bytes, looks);
             let (n, from) = bound(socket)?.repeat(Direction::Read, limit, attempt)?;
             bytes.truncate(n);
-            Ok(Received { bytes, from: Some(from) })
+            Ok(Received { bytes, from: Some(Addr::Ip(from)) })
+        }
+        Kind::UnixDatagrams => {
+            let (bytes, from) = datagrams::receive(socket, limit, looks)?;
+            Ok(Received { bytes, from })
         }
     }
 }
 
 /// Sends all bytes. In non-blocking mode it sends as many as there is room for.
-fn send(socket: &Description, bytes: &[u8], flags: c_int, to: Option<SocketAddr>) -> Done {
+fn send(socket: &Description, bytes: &[u8], flags: c_int, to: Option<Addr>) -> Done {
     if flags & libc::MSG_OOB != 0 {
         return Err(escape("urgent bytes of a socket (MSG_OOB)", libc::EINVAL));
     }
@@ -66,10 +69,32 @@ fn send(socket: &Description, bytes: &[u8], flags: c_int, to: Option<SocketAddr>
         Kind::Stream if to.is_some() && socket.open().is_some() => Err(libc::EISCONN),
         Kind::Stream => send_stream(&*stream(socket, libc::EPIPE)?, bytes, limit),
         Kind::Datagrams => {
+            let to = to.map(|to| to.ip()).transpose().map_err(|error| number_of(&error))?;
             let attempt = |state: &mut NetworkState, id| state.send_udp(id, bytes, to);
             Ok(bound(socket)?.repeat(Direction::Write, limit, attempt)? as isize)
         }
+        Kind::UnixDatagrams => {
+            let to = to.map(|to| to.unix()).transpose().map_err(|error| number_of(&error))?;
+            datagrams::send(socket, bytes, limit, to.as_ref())
+        }
     }
+}
+
+/// Reads the address to which a socket is to send. Returns `None` if that is the peer's.
+///
+/// # Safety
+/// As for `address::read`.
+unsafe fn target(socket: &Description, to: *const sockaddr, len: socklen_t) -> Done<Option<Addr>> {
+    let addr = match socket.kind {
+        _ if to.is_null() => return Ok(None),
+        // As in Linux, an address without bytes is none.
+        Kind::UnixDatagrams if len == 0 => return Ok(None),
+        // SAFETY: this contract.
+        Kind::UnixDatagrams => Addr::Unix(unsafe { address::read_unix(to, len) }?),
+        // SAFETY: this contract.
+        Kind::Stream | Kind::Datagrams => Addr::Ip(unsafe { address::read(to, len) }?),
+    };
+    Ok(Some(addr))
 }
 
 /// Returns the stream.
@@ -190,8 +215,7 @@ unsafe fn receive(
     let fit = unsafe { scatter(&received.bytes, buffers) };
     match received.from {
         // SAFETY: the caller's place.
-        Some(sender) => unsafe { address::write(&Addr::Ip(sender), socket.family, from, from_len) },
-        // A stream has no sender.
+        Some(sender) => unsafe { address::write(&sender, socket.family, from, from_len) },
         // SAFETY: the caller's place.
         None if !from_len.is_null() => unsafe { from_len.write(0) },
         None => {}
@@ -308,7 +332,7 @@ pub unsafe fn sendto(
 ) -> Option<isize> {
     on(fd, |socket| {
         // SAFETY: the caller's address.
-        let to = if to.is_null() { None } else { Some(unsafe { address::read(to, to_len) }?) };
+        let to = unsafe { target(socket, to, to_len) }?;
         // SAFETY: the caller's buffer.
         let bytes = unsafe { gather(&[iovec { iov_base: buf.cast_mut(), iov_len: len }]) };
         send(socket, &bytes, flags, to)
@@ -328,7 +352,7 @@ pub unsafe fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> Option
         }
         let (to, len) = (message.msg_name.cast::<sockaddr>().cast_const(), message.msg_namelen);
         // SAFETY: the caller's address.
-        let to = if to.is_null() || len == 0 { None } else { Some(unsafe { address::read(to, len) }?) };
+        let to = if len == 0 { None } else { unsafe { target(socket, to, len) }? };
         // SAFETY: the caller's list, and its buffers.
         let bytes = unsafe { gather(buffers(message.msg_iov, message.msg_iovlen)) };
         send(socket, &bytes, flags, to)

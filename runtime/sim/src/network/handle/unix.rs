@@ -39,7 +39,7 @@ impl Handle {
     }
 
     /// Returns the socket for datagrams that is bound to `addr` on the node of this socket.
-    fn find(&self, addr: &SocketAddr) -> io::Result<u64> {
+    pub(in super::super) fn find(&self, addr: &SocketAddr) -> io::Result<u64> {
         let node = self.with(|state, id| state.sockets.get(&id).map(|socket| socket.node));
         self.network.bound_to(node.ok_or_else(|| error(libc::ENETDOWN))?, Type::Datagrams, addr)
     }
@@ -99,7 +99,7 @@ impl UnixDatagram {
     pub fn bind(addr: &SocketAddr) -> Option<io::Result<Self>> {
         let socket = Handle::make_on(|network, node| {
             let (name, addr) = network.new_name(node, Type::Datagrams, addr)?;
-            Ok(network.with(|state| state.bind_datagrams(node, name, addr)))
+            network.with(|state| state.bind_datagrams(node, name, addr))
         });
         Some(socket?.map(UnixDatagram))
     }
