@@ -72,6 +72,7 @@ fn parks_here() {
 /// `?seconds=` gives what has come in that time.
 #[test]
 fn a_dump_of_some_seconds_has_only_new_green_threads() {
+    tests::alone!();
     on(2, || {
         let server = debug::serve("127.0.0.1:0").unwrap();
         let address = server.local_addr();
@@ -103,6 +104,7 @@ fn a_dump_of_some_seconds_has_only_new_green_threads() {
 /// Two clients that do not read their dumps keep a third one waiting, until one of them leaves.
 #[test]
 fn two_dumps_are_sent_at_once() {
+    tests::alone!();
     on(2, || {
         let server = debug::serve("127.0.0.1:0").unwrap();
         let address = server.local_addr();

@@ -286,6 +286,8 @@ fn equal_green_threads_stand_in_one_group() {
 
 #[test]
 fn a_comparison_has_only_what_was_not_there() {
+    // Snapshots show the green threads of other tests, too.
+    tests::alone!();
     on_tracked(|| {
         #[inline(never)]
         fn parks_here() {
