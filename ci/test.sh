@@ -11,4 +11,7 @@ if [ "${1:-}" = --plain ]; then
 fi
 # Most tests sleep or wait.
 cargo nextest run --workspace --test-threads $((3 * $(nproc)))
+# What a green thread keeps, once more with thread-locals of its own. The nightly runs all tests so.
+keeps='binary(thread) and test(/^(awaited|context_slots|context_slots_for_all|local_set|locals|polls|task_locals)::/)'
+RUNTIME_THREAD_LOCALS=green cargo nextest run --workspace --test-threads $((3 * $(nproc))) -E "$keeps"
 cargo test --workspace --doc
