@@ -315,13 +315,13 @@
 //! | requests of a connection in 3 s, fewest and most | 1 and 3,603 | 250 and 312 |
 //! | context switches of all that | 551,000 | 920 |
 //!
-//! The first six rows are of 29 November, on two processors of an Intel Xeon of 2.5 GHz: the medians of three
-//! rounds. The rows of memory are of 28 November, three rounds each; one round of the sizes between. Of the 13.4 KB,
-//! 8.2 are two pages of the stack, with the thread-locals on it, and 1.1 are records of std and of the
-//! runtime. The other 4.1 are a page table of the kernel's, which maps 2 MiB. A thread of std has a stack of
-//! 2 MiB, so it has a page table of its own; smaller stacks share one. A program that needs no more may have
-//! stacks of 256 KiB: `RUST_MIN_STACK=262144` is for std, and `RUNTIME_STACK_SIZE=262144` is the least of the
-//! runtime. An overflow is reported as with any size.
+//! The first six rows are of 29 November, on two processors of an Intel Xeon of 2.5 GHz: the medians of
+//! three rounds. The rows of memory are of 28 November, three rounds each; one round of the sizes
+//! between. Of the 13.4 KB, 8.2 are two pages of the stack, with the thread-locals on it, and 1.1 are
+//! records of std and of the runtime. The other 4.1 are a page table of the kernel's, which maps 2 MiB. A
+//! thread of std has a stack of 2 MiB, so it has a page table of its own; smaller stacks share one. A
+//! program that needs no more may have stacks of 256 KiB: `RUST_MIN_STACK=262144` is for std, and
+//! `RUNTIME_STACK_SIZE=262144` is the least of the runtime. An overflow is reported as with any size.
 //!
 //! # Tests
 //!
