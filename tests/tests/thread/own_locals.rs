@@ -490,7 +490,7 @@ fn scopes_that_keep_references_are_not_mixed_up() {
     });
 }
 
-/// Not the future ends with a poll that had thread-locals of its own: it keeps its values and contexts.
+/// The end of a poll with thread-locals of its own is not the end of its future, which keeps its values.
 #[test]
 fn a_future_keeps_its_values_between_polls_beside_a_parked_one() {
     runtime::thread_local!(static VALUE: Cell<u64> = const { Cell::new(0) });
