@@ -245,11 +245,10 @@ impl Coro {
             let owns = g.task().owns_locals || is_taken();
             owner.set(if owns { Whose::Own } else { Whose::OfM });
         }
-        if owner.get() == Whose::OfM {
-            return None;
-        }
-        block.catch_up(begins);
-        Some(block.way())
+        (owner.get() == Whose::Own).then(|| {
+            block.catch_up(begins);
+            block.way()
+        })
     }
 
     /// Makes the block as new after the end of a closure or a poll, if that had it. *Runs on: the M that has
