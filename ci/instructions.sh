@@ -11,6 +11,7 @@ fi
 baseline=benches/instructions.txt
 cargo build --quiet --release --workspace --bin instructions
 program="${CARGO_TARGET_DIR:-target}/release/instructions"
+ci/own-base.sh "$program"
 
 # Prints the instructions of a whole process that runs operation $1 $2 times.
 count() {

@@ -16,7 +16,8 @@
 //!
 //! The M runs its own code under the block of a G here, and no code of the user. `errno` is the G's in that
 //! time: a park may change it, as any call may. A compiler may keep the address of a thread-local for a whole
-//! function. So the function that goes from block to block touches none, and calls, never inlined, what may.
+//! function. So the function that goes from block to block touches none, and calls, never inlined, what may:
+//! `ci/own-base.sh` looks at the program.
 
 #![allow(unsafe_code)]
 
@@ -100,7 +101,7 @@ impl Sched {
 
     /// Prepares to run `g` if that needs nothing but a few words. Returns `false` if it needs more. *Runs on:
     /// `m`.*
-    #[inline(never)]
+    #[inline(always)]
     fn sets_out_at_once(&self, m: OwnM<'_>, g: GRef) -> bool {
         let Some(held) = m.held() else { return false };
         g.set_status(Status::Running);
@@ -123,7 +124,7 @@ impl Sched {
 
     /// Takes the next G of this P if the M has nothing else to do first. *Runs on: `m`, off the stack of a G
     /// and in its block.*
-    #[inline(never)]
+    #[inline(always)]
     fn next_at_once(&self, m: OwnM<'_>) -> Option<GRef> {
         // A simulation chooses by itself. With another runtime's budget the M is under its own thread-locals.
         if self.is_simulated() {
@@ -149,13 +150,13 @@ impl Sched {
         let mut slice = own.slice.get();
         let next = held.queue.pop(held.next_round(), &mut slice);
         own.slice.set(slice);
-        next.inspect(|next| {
-            if next.coro().is_null()
-                && let Some(coro) = held.coros().pop()
-            {
-                next.set_coro(coro);
-            }
-        })
+        let next = next?;
+        if next.coro().is_null()
+            && let Some(coro) = held.coros().pop()
+        {
+            next.set_coro(coro);
+        }
+        Some(next)
     }
 
     /// As `stopped`.

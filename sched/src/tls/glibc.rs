@@ -276,6 +276,8 @@ impl Block {
     ///
     /// # Safety
     /// As for `free`.
+    #[cold]
+    #[inline(never)]
     unsafe fn replace(&mut self) {
         // SAFETY: this contract; and the memory is this block's.
         unsafe {
