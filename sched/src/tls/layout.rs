@@ -395,6 +395,8 @@ impl Layout {
                 // Relaxed: the number was set when the block was made.
                 robust::owner_ends(list, self.tid_of(block).load(Ordering::Relaxed));
             }
+            // Also where the closure has set none: the tables of characters may be those of an older global
+            // locale.
             libc::uselocale(LC_GLOBAL_LOCALE);
             if read(block, self.res + OPTIONS) != 0 {
                 self.end_resolver(block);
