@@ -21,7 +21,7 @@ packages=(-p tests -p monochrome -p monochrome-inspect -p monochrome-interpose -
 examples=(hyper spans inside)
 programs=(--lib --test inspect --test net --test channel --test runtimes --test sim --test inside --test raft_sim --test clients --test hostile --test shutdown --test foreign)
 cargo build "${packages[@]}" "${examples[@]/#/--example=}"
-modules='await_stacks|deadlock|deadlock_of_some|debug_browser|debug_page|dump|dump_on|dump_snapshot|dump_stacks|hog_reports|profile|spawn_stacks|trace_perfetto|tracing|tracing_global'
+modules='await_stacks|deadlock|deadlock_of_some|debug_browser|debug_page|dump|dump_on|dump_snapshot|dump_stacks|heap|hog_reports|profile|spawn_stacks|trace_perfetto|tracing|tracing_global'
 modules+='|descriptors|poll|tcp|streams|public_types|sim_line'
 EXAMPLES_BUILT=true SIM_SEEDS=30 RAFT_SEEDS=25 cargo nextest run "${packages[@]}" "${programs[@]}" --test-threads $((3 * $(nproc))) -E "
     (package(tests) and test(/^($modules)::/)) or binary(sim)

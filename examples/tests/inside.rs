@@ -18,11 +18,16 @@ impl Drop for Running {
     }
 }
 
-fn ask(address: &str, path: &str) -> String {
+fn answer(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn ask(address: &str, path: &str) -> String {
+    let answer = answer(address, path);
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 "), "{path}: {answer}");
     body.to_owned()
@@ -66,6 +71,9 @@ fn each_fault_is_found() {
         count(dump, |thread| thread.contains("handles_page\n") && thread.contains("waits for a mutex")) >= 3
             && count(dump, |thread| thread.contains("asks_database\n")) == 1
     });
+    // The program's allocator takes no samples.
+    let heap = answer(&address, "/heap");
+    assert!(heap.starts_with("HTTP/1.1 404 ") && heap.contains("runtime::profile::Profiled"), "{heap}");
     let mut profile = String::new();
     while !profile
         .lines()

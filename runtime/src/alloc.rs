@@ -1,4 +1,5 @@
-//! Allocators for closures with thread-locals of their own.
+//! Allocators for closures with thread-locals of their own. The one that takes
+//! [heap profiles](crate::profile#heap-profiles) is in the module `profile`.
 //!
 //! An allocator keeps freed memory for each thread. With
 //! [`ThreadLocals::OfGreenThread`](crate::ThreadLocals::OfGreenThread) each closure is such a thread. The

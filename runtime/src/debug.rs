@@ -10,10 +10,13 @@
 //! | `/metrics` | the metrics of the runtime of [`serve`]'s caller, as [`metrics::prometheus`](crate::metrics::prometheus()) writes them |
 //! | `/trace?seconds=1` | a [trace](crate::trace) of the scheduler for Perfetto; `&format=html` gives a page |
 //! | `/profile?seconds=10` | a [CPU profile](crate::profile) for pprof; `&format=folded` gives the lines of a flame graph |
+//! | `/heap` | a [heap profile](crate::profile#heap-profiles) for pprof; also `?format=folded` |
 //! | `/waits?seconds=10` | a [profile of waiting](crate::profile::waits) for pprof; also `&format=folded` |
 //!
 //! Requests are answered by plain OS threads of the server's own, so the page works while green threads keep
 //! every P.
+//!
+//! `/heap` answers with the status 404 unless the global allocator is `profile::Profiled`.
 //!
 //! A trace or a profile ends soon after its client has closed the connection, or its side of the connection.
 //! A trace that begins during a recording shows that recording, the events before the request included. It
@@ -39,8 +42,8 @@
 //!   at once.
 //! - A client that reads nothing of its answer for 30 seconds is dismissed. An answer has these 30 seconds,
 //!   and a second more for each 64 KiB of it.
-//! - Two dumps or traces are made and sent at once, so that many requests do not take the program's memory.
-//!   Others wait for 30 seconds, and then get the status 503.
+//! - Two dumps, traces or heap profiles are made and sent at once, so that many requests do not take the
+//!   program's memory. Others wait for 30 seconds, and then get the status 503.
 
 use std::fmt;
 use std::io;

@@ -135,7 +135,7 @@
 //! | `perfetto` | traces are also written as Perfetto reads them: see [traces](docs::trace) |
 //! | `dump-stacks` | dumps show the stack of each parked closure, on Linux on x86-64 and 64-bit Arm; see [dumps](docs::dumps) |
 //! | `dump-json`, `dump-pprof` | a [`Snapshot`](dump::Snapshot) as JSON, and as a profile for pprof |
-//! | `debug` | a page in the browser that shows the inside of the program (module `debug`), and CPU profiles (module `profile`) |
+//! | `debug` | a page in the browser that shows the inside of the program (module `debug`), and CPU and heap profiles (module `profile`) |
 //! | `tracing` | entered spans and the default dispatcher of `tracing` follow the green thread |
 //! | `sim` | on Linux with glibc, a program with the line `runtime::sim!();` runs under a seeded scheduler with simulated time (module `sim`) |
 //! | `hyper` | `Read` and `Write` of hyper 1.x for streams, an executor and a timer |

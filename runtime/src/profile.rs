@@ -1,5 +1,5 @@
-//! CPU profiles, profiles of waiting, and labels: what the process computes, and for what it waits, by green
-//! thread, label and function.
+//! CPU profiles, heap profiles, profiles of waiting, and labels: what the process computes, what it has
+//! allocated, and for what it waits, by green thread, label and function.
 //!
 //! # Labels
 //!
@@ -29,7 +29,7 @@
 //! | [dump](crate::dump::dump()) as text, grouped | `labels: {"route": "/x"}` at the end of the line |
 //! | dump as JSON | `"labels":{"route":"/x"}` |
 //! | dump and profile for pprof | labels of the samples: `go tool pprof -tagfocus=route=/x` |
-//! | `Profile::folded` | ` route=/x` at the end of the first frame |
+//! | `Profile::folded`, `Heap::folded` | ` route=/x` at the end of the first frame |
 //!
 //! Labels are for texts that many green threads share, such as a route. Each set of labels lives as long as a
 //! thread or a result that has it. A thread without labels pays nothing, also when it spawns. A call of
@@ -64,6 +64,36 @@
 //! The timer of a profile outlives an `exec`, and the handler does not. A process that replaces itself by
 //! another program during a profile is ended by SIGPROF, so it waits for the end of the profile first.
 //! Children are not affected: a fork has no timer.
+//!
+//! # Heap profiles
+//!
+//! They need the feature `debug`, on Linux on x86-64 and 64-bit Arm, and the global allocator in
+//! `profile::Profiled`:
+//!
+//! ```ignore
+//! use runtime::profile::Profiled;
+//! use std::alloc::System;
+//!
+//! #[global_allocator]
+//! static ALLOCATOR: Profiled<System> = Profiled::new(System);
+//!
+//! fn main() -> std::io::Result<()> {
+//!     std::fs::write("heap.pb", runtime::profile::heap()?.to_pprof()) // go tool pprof heap.pb
+//! }
+//! ```
+//!
+//! `heap` returns which stacks have allocated how much since the process began, and how much of it is in
+//! use, as Go's `/debug/pprof/heap`. What a stack has in use and never frees is a leak. The samples also have
+//! the spawn place and the labels of the green thread.
+//!
+//! - One allocation is a sample for each 512 KiB, on average, and stands for the others. So the
+//!   figures are right on average, and those of a stack with few samples are rough. `set_heap_rate` sets
+//!   another rate.
+//! - A reallocation counts as a free and an allocation of the whole new size, as an `append` in Go.
+//! - Memory that C libraries allocate, stacks, and what the allocator keeps are not in the profile.
+//! - The tables have a fixed size. What has no room in them is counted, and the profile says so. Beyond 2,048
+//!   stacks with their labels, further stacks are without labels.
+//! - A figure of what is in use may be off by what other threads free during the look.
 
 #[cfg(all(
     feature = "debug",
@@ -72,7 +102,7 @@
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
 #[doc(inline)]
-pub use inspect::profile::{Profile, cpu};
+pub use inspect::profile::{Heap, HeapSite, HeapSum, Profile, Profiled, cpu, heap, set_heap_rate};
 
 #[doc(inline)]
 pub use inspect::dump::waits::{Waits, waits};

@@ -1,6 +1,9 @@
 //! CPU profiles: what the process computes, by green thread and function. The page of `runtime::profile` says
-//! what users see. The signal is in `profile/sampler.rs`; here the stacks get their names.
+//! what users see. The signal is in `profile/sampler.rs`; here the stacks get their names. Heap profiles are
+//! in `profile/heap.rs`.
 
+mod apart;
+pub(crate) mod heap;
 mod pprof;
 mod sampler;
 
@@ -9,9 +12,12 @@ use std::fmt::Write;
 use std::io;
 use std::time::{Duration, Instant};
 
+#[doc(inline)]
+pub use heap::{Heap, HeapSite, HeapSum, Profiled, heap, set_heap_rate};
 use sampler::Sampler;
 use sched::interrupted::Thread;
 
+use crate::stacks::folded;
 use crate::stacks::frame::Frame;
 use crate::stacks::walk::Stacks;
 
@@ -19,9 +25,6 @@ use crate::stacks::walk::Stacks;
 const INTERVAL: Duration = Duration::from_millis(10);
 /// How often samples are unwound. The slots last for half a second of two CPUs.
 const DRAIN: Duration = Duration::from_millis(50);
-
-/// What ends a frame or a stack in the lines of a flame graph.
-const SEPARATORS: [char; 3] = [';', '\n', '\r'];
 
 /// A CPU profile.
 #[derive(Debug)]
@@ -78,14 +81,7 @@ pub fn cpu(time: Duration) -> io::Result<Profile> {
         sched::at_rest(|| std::thread::sleep(time));
         true
     };
-    // On an OS thread of its own, because a green thread's stack may be nearly full.
-    sched::park::blocking(|| {
-        std::thread::scope(|s| {
-            let builder = std::thread::Builder::new().name("profile".into());
-            let thread = sched::starting::own(|| builder.spawn_scoped(s, || record(time, sleep)))?;
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
-    })
+    apart::call("profile", || record(time, sleep))
 }
 
 /// Takes a profile; ends early if `wait` returns `false`.
@@ -148,7 +144,7 @@ impl Profile {
             let mut line = root(thread);
             for function in self.stacks[*stack].addresses.iter().flat_map(|(_, functions)| functions).rev() {
                 line.push(';');
-                line.push_str(&function.name.replace(SEPARATORS, " "));
+                line.push_str(&folded::frame(&function.name));
             }
             *lines.entry(line).or_insert(0) += n;
         }
@@ -169,17 +165,13 @@ fn root(thread: &Thread) -> String {
         .map(|place| format!(" spawned at {}:{}", place.file(), place.line()))
         .unwrap_or_default();
     let labels = thread.labels.iter().flat_map(|labels| labels.iter());
-    let labels: String = labels.map(|(key, value)| format!(" {}={}", escaped(key), escaped(value))).collect();
+    let labels: String =
+        labels.map(|(key, value)| format!(" {}={}", folded::escaped(key), folded::escaped(value))).collect();
     match &thread.name {
         _ if thread.id == 0 => "scheduler and plain OS threads".into(),
-        Some(name) => format!("green thread '{}'{place}{labels}", escaped(name)),
+        Some(name) => format!("green thread '{}'{place}{labels}", folded::escaped(name)),
         None => format!("green threads{place}{labels}"),
     }
-}
-
-/// Returns a name as one frame of one line.
-fn escaped(name: &str) -> String {
-    name.escape_debug().to_string().replace(SEPARATORS, " ")
 }
 
 impl Stack {

@@ -81,7 +81,7 @@ impl LabelCell {
     }
 
     /// Adds one to the count of the labels. Returns the pointer with that count, or null. *Runs on: a holder
-    /// of the lock, or a signal handler on the OS thread that runs the G.*
+    /// of the lock; or the OS thread that runs the G, in a signal handler or in an allocator.*
     fn counted(&self) -> *mut Labels {
         // Acquire: sees whole labels. Pairs with the exchange in `set`.
         let raw = self.labels.load(Ordering::Acquire);
@@ -94,7 +94,7 @@ impl LabelCell {
     }
 
     /// Returns the labels with a count of their own, for `SampledLabels`. Allocates nothing and takes no
-    /// lock. *Runs on: a signal handler on the OS thread that runs the G.*
+    /// lock. *Runs on: a signal handler or an allocator, on the OS thread that runs the G.*
     #[allow(dead_code, reason = "profiles are taken on Linux only")]
     pub(crate) fn sampled(&self) -> *mut Labels {
         self.counted()

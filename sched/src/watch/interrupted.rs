@@ -61,6 +61,21 @@ pub struct Thread {
     pub labels: Option<Arc<Labels>>,
 }
 
+impl Thread {
+    /// Returns the thread that calls this, without its name. Allocates nothing and takes no lock, so an
+    /// allocator may call it. *Runs on: any thread.*
+    pub fn here() -> Thread {
+        // SAFETY: `current` names the M of this OS thread, which outlives that thread.
+        let Some(g) = unsafe { current().as_ref() }.and_then(|m| m.running_or_hooked()) else {
+            return Thread::default();
+        };
+        let labels = SampledLabels::default();
+        // `sampled` has the same contract as in a handler: this thread runs the G, and is in no exchange.
+        labels.put(g.origin.label_cell().map_or(ptr::null_mut(), LabelCell::sampled));
+        Thread { id: g.id(), name: None, place: g.place(), labels: labels.take() }
+    }
+}
+
 impl Interrupted {
     /// Returns a place without a copy. The handler of a signal allocates nothing, so the place has its room.
     pub fn empty() -> Interrupted {

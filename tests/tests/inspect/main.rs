@@ -14,6 +14,8 @@ mod dump_on;
 mod dump_snapshot;
 #[cfg(feature = "dump-stacks")]
 mod dump_stacks;
+#[cfg(feature = "debug")]
+mod heap;
 mod hog_reports;
 mod labels;
 mod metrics;

@@ -435,10 +435,14 @@ fn in_hyper() {
 #[test]
 fn in_debug() {
     use runtime::debug;
-    use runtime::profile::Profile;
+    use runtime::profile::{Heap, HeapSite, HeapSum, Profile, Profiled};
     table! {
         debug::Builder: "SYUR";
         debug::Server: "SYUR";
+        Heap: "SYUR";
+        HeapSite: "SYUR";
+        HeapSum: "SYUR";
         Profile: "SYUR";
+        Profiled<std::alloc::System>: "SYUR";
     }
 }

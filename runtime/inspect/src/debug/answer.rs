@@ -94,6 +94,7 @@ pub(super) fn answer(request: &Request, shared: &Shared, client: &Client<'_>) ->
             dump(request, shared, client)
         }
         "/metrics" => metrics(shared),
+        "/heap" => heap(request, shared, client),
         "/dump" | "/profile" | "/trace" | "/waits" if request.is_head => {
             Answer::text(405, "only GET records\n".into())
         }
@@ -233,4 +234,33 @@ fn profile(request: &Request, client: &Client<'_>) -> Answer {
 )))]
 fn profile(_request: &Request, _client: &Client<'_>) -> Answer {
     Answer::text(503, "profiles are taken on Linux on x86-64 and 64-bit Arm only\n".into())
+}
+
+/// Answers with a heap profile, in pprof's form or `?format=folded`.
+#[cfg(all(
+    not(any(asan, portable)),
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+fn heap(request: &Request, shared: &Shared, client: &Client<'_>) -> Answer {
+    use crate::profile::heap::{self, Heap};
+    let answer: fn(Heap) -> Answer = match request.parameter("format") {
+        None | Some("pprof") => |heap| Answer::file("heap.pb", heap.to_pprof()),
+        Some("folded") => |heap| Answer::of("text/plain; charset=utf-8", heap.folded()),
+        Some(_) => return Answer::text(400, "format is pprof or folded\n".into()),
+    };
+    Answer::large(shared, client, || match heap::record() {
+        Ok(heap) => answer(heap),
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => Answer::text(404, format!("{error}\n")),
+        Err(error) => Answer::text(503, format!("{error}\n")),
+    })
+}
+
+#[cfg(not(all(
+    not(any(asan, portable)),
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+fn heap(_request: &Request, _shared: &Shared, _client: &Client<'_>) -> Answer {
+    Answer::text(404, "heap profiles are taken on Linux on x86-64 and 64-bit Arm only\n".into())
 }

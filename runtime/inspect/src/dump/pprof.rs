@@ -112,7 +112,7 @@ impl Builder {
 }
 
 /// Returns the location of a frame, which it adds if it is new.
-fn location(tables: &mut Tables, locations: &mut HashMap<Frame, u64>, frame: Frame) -> u64 {
+pub(crate) fn location(tables: &mut Tables, locations: &mut HashMap<Frame, u64>, frame: Frame) -> u64 {
     if let Some(&id) = locations.get(&frame) {
         return id;
     }
@@ -123,7 +123,7 @@ fn location(tables: &mut Tables, locations: &mut HashMap<Frame, u64>, frame: Fra
     id
 }
 
-fn nanos(time: Duration) -> i64 {
+pub(crate) fn nanos(time: Duration) -> i64 {
     i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }
 

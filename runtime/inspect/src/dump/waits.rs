@@ -10,14 +10,12 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use super::{Frame, GreenThread, Place, Reason, Snapshot};
+use crate::stacks::folded;
 
 /// The least time between two looks.
 const INTERVAL: Duration = Duration::from_millis(10);
 /// Looks take one part in so many of the time, so of one CPU.
 const SHARE: u32 = 20;
-/// What ends a frame or a stack in the lines of a flame graph.
-const SEPARATORS: [char; 3] = [';', '\n', '\r'];
-
 /// A profile of waiting.
 #[derive(Clone, Debug, Default)]
 pub struct Waits {
@@ -170,19 +168,15 @@ impl Waiting {
             let _ = write!(line, " spawned at {}:{}", place.file, place.line);
         }
         for (key, value) in &self.labels {
-            let _ = write!(line, " {}={}", escaped(key), escaped(value));
+            let _ = write!(line, " {}={}", folded::escaped(key), folded::escaped(value));
         }
         for frame in self.stack.iter().rev() {
             line.push(';');
-            line.push_str(&frame.function.replace(SEPARATORS, " "));
+            line.push_str(&folded::frame(&frame.function));
         }
         let _ = write!(line, ";waits for {}", self.reason);
         line
     }
-}
-
-fn escaped(text: &str) -> String {
-    text.escape_debug().to_string().replace(SEPARATORS, " ")
 }
 
 #[cfg(test)]

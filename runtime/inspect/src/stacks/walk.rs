@@ -124,16 +124,27 @@ pub fn take_of_spawner() -> Option<fn() -> Box<[usize]>> {
 /// this does not wait for `look_up`, which reads debug information under the lock of `backtrace` for a long
 /// time.
 fn addresses_of_caller() -> Box<[usize]> {
-    let mut addresses = Vec::with_capacity(MOST_FRAMES_OF_SPAWNER);
+    let mut addresses = [0; MOST_FRAMES_OF_SPAWNER];
+    let n = fill_from_caller(&mut addresses);
+    addresses[..n].into()
+}
+
+/// Writes the return addresses on the stack of the caller to `addresses`, the innermost first. Returns how
+/// many. Allocates nothing.
+pub(crate) fn fill_from_caller(addresses: &mut [usize]) -> usize {
+    let mut n = 0;
     let add = |frame: &backtrace::Frame| {
-        addresses.push(frame.ip() as usize);
-        addresses.len() < MOST_FRAMES_OF_SPAWNER
+        if let Some(place) = addresses.get_mut(n) {
+            *place = frame.ip() as usize;
+            n += 1;
+        }
+        n < addresses.len()
     };
     // SAFETY: on Linux, the only system of this file, the walk is `_Unwind_Backtrace`. Many threads may call
     // that at a time: each panic walks its stack in that way. The lock of `backtrace` guards the cache of its
     // symbols, which the walk does not use.
     unsafe { backtrace::trace_unsynchronized(add) };
-    addresses.into()
+    n
 }
 
 /// How many libraries were loaded and unloaded since the process began.

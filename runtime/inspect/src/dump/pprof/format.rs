@@ -1,4 +1,4 @@
-//! pprof's format, `profile.proto`: its messages, as far as dumps and CPU profiles use them, and the tables
+//! pprof's format, `profile.proto`: its messages, as far as dumps and profiles use them, and the tables
 //! that the other messages refer to.
 
 use std::collections::HashMap;
@@ -27,6 +27,10 @@ pub(crate) mod proto {
         pub(crate) period_type: Option<ValueType>,
         #[prost(int64, tag = "12")]
         pub(crate) period: i64,
+        #[prost(int64, repeated, tag = "13")]
+        pub(crate) comment: Vec<i64>,
+        #[prost(int64, tag = "14")]
+        pub(crate) default_sample_type: i64,
     }
 
     #[derive(Clone, Copy, PartialEq, prost::Message)]
