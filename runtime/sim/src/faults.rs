@@ -8,9 +8,8 @@ use sched::sleep::sleep;
 
 pub(super) mod heal;
 
-use super::clocks::MOST_PPM;
 use super::disk_quality;
-use super::network::{Network, Works};
+use super::network::{MOST_PPM, Network, Works};
 use super::quality::Quality;
 use super::random::Random;
 use super::schedule::Fault;

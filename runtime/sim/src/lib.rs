@@ -8,7 +8,6 @@
 //!                            world <─────────────────┘ choices, time, random numbers, how the run ended
 //!                              ├─ strategy, schedule: which green thread runs next, and the record of it
 //!                              ├─ network, node, net: machines and the packets between them
-//!                              ├─ clocks: what time it is on a node
 //!                              ├─ disk, fs: their files
 //!                              └─ faults: what goes wrong by itself
 //! ```
@@ -37,7 +36,6 @@ pub mod atomic;
 pub mod by_number;
 #[doc(hidden)]
 pub mod clock;
-mod clocks;
 #[doc(hidden)]
 pub mod disk;
 mod disk_quality;

@@ -10,7 +10,7 @@
 //! A call changes the state under the lock, takes the reports that this has caused out, and delivers them
 //! without the lock. Points of choice come before the lock is taken.
 //!
-//! - `node.rs` has the nodes with their addresses and ports.
+//! - `node.rs` has the nodes with their addresses and ports, `clocks.rs` what time it is there.
 //! - `link.rs` has the links, and decides when a packet arrives.
 //! - `tcp.rs` has the protocol of streams and listeners, `udp.rs` that of datagrams, with the queue in
 //!   `inbox.rs`.
@@ -23,6 +23,7 @@
 //! - `descriptors.rs` has the sockets that programs of std make, with numbers as descriptors of the system.
 
 mod addr;
+mod clocks;
 mod counter;
 mod datagram;
 #[doc(hidden)]
@@ -52,17 +53,18 @@ use netpoll::source::Token;
 use sched::GHandle;
 use sched::sync::Mutex;
 
+pub(super) use clocks::MOST_PPM;
 pub(super) use faults::Decisions;
 pub use handle::{
     Readiness, StreamIo, TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream, describe,
 };
 pub(super) use link::{Link, Works};
 
-use super::clocks::Clocks;
 use super::parts;
 use super::quality::Quality;
 use super::schedule::Fault;
 use addr::Addr;
+use clocks::Clocks;
 use counter::Counter;
 use datagram::Datagrams;
 use link::{Links, Packet};

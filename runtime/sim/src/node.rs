@@ -12,9 +12,8 @@ use sched::sleep::sleep;
 use sched::sync::Mutex;
 use sched::{Cancelled, GHandle, Join, simulation};
 
-use super::clocks::MOST_PPM;
 use super::disk::{self, Disks};
-use super::network::{self, Machine as _, Network, here};
+use super::network::{self, MOST_PPM, Machine as _, Network, here};
 use super::start::start;
 
 /// Starts a node: a machine of the simulation, on which a green thread runs `main`.

@@ -15,11 +15,11 @@ use sched::sync::Mutex;
 const PARTS: i128 = 1_000_000;
 
 /// How far a rate may be from that of the simulation, in parts per million: half of it, or half more.
-pub(super) const MOST_PPM: u32 = 500_000;
+pub(crate) const MOST_PPM: u32 = 500_000;
 
 /// The clocks of a simulation. The main node has that of the simulation.
 #[derive(Debug)]
-pub(super) struct Clocks {
+pub(crate) struct Clocks {
     /// By the nodes; `None` if all nodes have the clock of the simulation.
     of_nodes: Option<Mutex<Vec<Clock>>>,
 }
@@ -36,17 +36,17 @@ struct Clock {
 
 impl Clocks {
     /// Makes the clock of the main node. If `own`, each further node will have a clock of its own.
-    pub(super) fn new(own: bool) -> Clocks {
+    pub(crate) fn new(own: bool) -> Clocks {
         Clocks { of_nodes: own.then(|| Mutex::new(vec![Clock::default()])) }
     }
 
     /// Returns `true` if there is room for the clock of a node.
-    pub(super) fn have_room(&self, node: u32) -> bool {
+    pub(crate) fn have_room(&self, node: u32) -> bool {
         self.of_nodes.is_none() || (node as usize) < MAX_CLOCKS
     }
 
     /// Gives the next node a clock that is right at `now`.
-    pub(super) fn add(&self, now: u64, ppm: i32) {
+    pub(crate) fn add(&self, now: u64, ppm: i32) {
         if let Some(clocks) = &self.of_nodes {
             clocks.lock().push(Clock { at: now, shown: now, ppm });
         }
@@ -54,7 +54,7 @@ impl Clocks {
 
     /// Sets by how many parts per million the clock of a node is fast from `now` on. Returns `false` if the
     /// node has no clock of its own.
-    pub(super) fn set_rate(&self, node: u32, now: u64, ppm: i32) -> bool {
+    pub(crate) fn set_rate(&self, node: u32, now: u64, ppm: i32) -> bool {
         let Some(clocks) = &self.of_nodes else { return false };
         let mut clocks = clocks.lock();
         let Some(clock) = clocks.get_mut(node as usize) else { return false };
@@ -63,12 +63,12 @@ impl Clocks {
     }
 
     /// Returns how many clocks there are.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.of_nodes.as_ref().map_or(1, |clocks| clocks.lock().len())
     }
 
     /// Returns the number of the clock of a node: 0 for the clock of the simulation.
-    pub(super) fn number(&self, node: u32) -> usize {
+    pub(crate) fn number(&self, node: u32) -> usize {
         match &self.of_nodes {
             Some(clocks) if (node as usize) < clocks.lock().len() => node as usize,
             _ => 0,
@@ -76,12 +76,12 @@ impl Clocks {
     }
 
     /// Returns what a clock shows at the time `now` of the simulation.
-    pub(super) fn shown(&self, number: usize, now: u64) -> u64 {
+    pub(crate) fn shown(&self, number: usize, now: u64) -> u64 {
         self.get(number).shown(now)
     }
 
     /// Returns the first time of the simulation at which a clock shows `time` or a later time.
-    pub(super) fn reached(&self, number: usize, time: u64) -> u64 {
+    pub(crate) fn reached(&self, number: usize, time: u64) -> u64 {
         self.get(number).reached(time)
     }
 
