@@ -1,4 +1,4 @@
-//! Unchanged hyper, server and client, over simulated sockets: `runtime::hyper` has its executor and its timer.
+//! Unchanged hyper, client and server, over simulated sockets. `runtime::hyper` has its executor and timer.
 
 runtime::interpose!(sim);
 
@@ -189,8 +189,7 @@ async fn get_async(version: Version, path: &str) -> Result<Bytes, Failure> {
     send(version, request(Method::GET, path, None, Bytes::new())).await
 }
 
-/// A server that reads slowly what clients send is no reason to wait in real time: hyper's own time-out for
-/// the head of a request is one of the simulation.
+/// hyper's own time-out for the head of a request passes in simulated time.
 #[test]
 fn the_server_gives_up_a_client_that_sends_no_request() {
     Builder::new().check_determinism(true).explore(5, || {
