@@ -89,8 +89,9 @@ impl<H: Handle> Heaps<H> {
         timer.delete(|p| self.counts(p))
     }
 
-    /// Stops a timer, as [`Heaps::delete`] does, and takes it out of its heap, so that [`Heaps::modify`] puts it
-    /// into another one. Precondition: no other thread arms this timer during the call. Runs on: any thread.
+    /// Stops a timer, as [`Heaps::delete`] does, and takes it out of its heap, so that [`Heaps::modify`]
+    /// puts it into another one. Precondition: no other thread arms this timer during the call. Runs on: any
+    /// thread.
     pub fn remove(&self, timer: &Timer) -> bool {
         let was_pending = self.delete(timer);
         while timer.state() == Deleted {

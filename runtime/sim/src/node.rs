@@ -362,11 +362,11 @@ impl<T: Send + 'static> Node<T> {
     /// 100 gain 100 us in each second. A new clock has the rate 0, or what
     /// [`Faults::clock_drift`](super::Faults::clock_drift) decides.
     ///
-    /// `Instant::now`, `SystemTime::now`, sleeps, time-outs, tickers and timerfds of the node go by its clock,
-    /// and so do waits that have begun. The clock never goes back. It goes on while the node is down, and a
-    /// restart changes neither the clock nor its rate. Packets take their time by the clock of the main node,
-    /// which is that of the simulation. An `Instant` of a node means another moment on other nodes, as it
-    /// does on other machines.
+    /// `Instant::now`, `SystemTime::now`, sleeps, time-outs, tickers and timerfds of the node go by its
+    /// clock, and so do waits that have begun. The clock never goes back. It goes on while the node is down,
+    /// and a restart changes neither the clock nor its rate. Packets take their time by the clock of the
+    /// main node, which is that of the simulation. An `Instant` of a node means another moment on other
+    /// nodes, as it does on other machines.
     ///
     /// # Panics
     ///

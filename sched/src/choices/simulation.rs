@@ -46,7 +46,8 @@ pub trait Simulation: Send + Sync + UnwindSafe + RefUnwindSafe + fmt::Debug {
     /// Returns the simulation as its own type knows it.
     fn as_any(&self) -> &dyn std::any::Any;
 
-    /// Returns the simulated time in nanoseconds, on the clock that `Instant` reads in Gs of no node: clock 0.
+    /// Returns the simulated time in nanoseconds, on the clock that `Instant` reads in Gs of no node: clock
+    /// 0.
     fn now(&self) -> u64;
 
     /// Returns how many clocks there are, at least 1. It is at most

@@ -42,8 +42,8 @@ impl Simulated {
         self.by.shown_by(clock) - self.ahead()
     }
 
-    /// Returns the simulated time at which the clock of the timers shows `ns` where `clock` is read. *Runs on:
-    /// an M of the simulation.*
+    /// Returns the simulated time at which the clock of the timers shows `ns` where `clock` is read. *Runs
+    /// on: an M of the simulation.*
     fn of_timers(&self, clock: usize, ns: u64) -> u64 {
         self.by.reaches(clock, ns.saturating_add(self.ahead()))
     }

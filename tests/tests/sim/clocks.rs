@@ -350,9 +350,9 @@ const LEASE: Duration = Duration::from_secs(10);
 const MARGIN: Duration = Duration::from_millis(11);
 
 /// A server gives a lease to one client at a time, and to the next client when the lease is over by the
-/// server's clock. To another client it says how long that will be. A client works as long as its lease lasts by its own clock, less the margin. It counts
-/// from before it has asked for the lease, so that the way of the answer costs nothing. Panics if two clients
-/// work at once.
+/// server's clock. To another client it says how long that will be. A client works as long as its lease
+/// lasts by its own clock, less the margin. It counts from before it has asked for the lease, so that the
+/// way of the answer costs nothing. Panics if two clients work at once.
 fn leases(margin: Duration) {
     let server = sim::node("server", || {
         let socket = UdpSocket::bind("0.0.0.0:7").unwrap();

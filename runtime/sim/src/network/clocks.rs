@@ -5,8 +5,8 @@
 //!                          <─reached─
 //! ```
 //!
-//! A clock is a line: it shows `shown` at `at`, and goes on at its rate from there. A change of the rate begins
-//! a new line where the clock is. So a clock never goes back.
+//! A clock is a line: it shows `shown` at `at`, and goes on at its rate from there. A change of the rate
+//! begins a new line where the clock is. So a clock never goes back.
 
 use sched::simulation::MAX_CLOCKS;
 use sched::sync::Mutex;
