@@ -9,7 +9,8 @@
 //!   whose accesses are such points too.
 //! - **Time** stands still while a green thread can run, and jumps to the next timer when all wait. An hour
 //!   of sleeps takes no time. `std::time::Instant` and `SystemTime` read the simulated clock; a simulation
-//!   begins on the first of January 2030.
+//!   begins on the first of January 2030. The clock of a node may be [wrong](Faults::clock_skew), and
+//!   [fast or slow](Faults::clock_drift).
 //! - **Deadlocks** are found when all green threads wait and no timer is armed. The simulation fails with a
 //!   [dump](mod@crate::dump) of them all. It has the stack of each, and says which of them wait for each
 //!   other. A program that runs for ever fails after [`Builder::max_steps`].
@@ -17,6 +18,8 @@
 //!   [`runtime::net`](crate::net) work there, with names, latency, [partitions](mod@net) and nodes that are
 //!   killed and restarted. So does `std::net` with `runtime::interpose!(sim)`. [`Faults`] happen by
 //!   themselves. Unix sockets work within a node.
+//! - **HTTP.** hyper runs with `runtime::hyper`. With `runtime::interpose!(sim)` axum and
+//!   reqwest run, too, on a tokio runtime of one thread for each node.
 //! - **Files.** Each node has a [disk](mod@fs), on which [`runtime::fs`](crate::fs) works. Its calls take
 //!   simulated time. It outlives kills; a power cut loses what is not synced.
 //! - **Randomness** of the system is simulated: the keys of `HashMap`s and the crate `getrandom` depend on
@@ -309,6 +312,19 @@ impl Builder {
     /// ```
     pub fn faults(mut self, faults: Faults) -> Self {
         self.settings.faults = faults;
+        self
+    }
+
+    /// Sets whether each node has a clock of its own: [`Node::set_clock_rate`] sets the rate. Default: false,
+    /// unless there is [`Faults::clock_drift`]. A seed may then give another run than without such clocks,
+    /// because timers of one moment fire node by node.
+    ///
+    /// ```
+    /// # runtime::sim!();
+    /// let builder = runtime::sim::Builder::new().node_clocks(true);
+    /// ```
+    pub fn node_clocks(mut self, own: bool) -> Self {
+        self.settings.node_clocks = own;
         self
     }
 

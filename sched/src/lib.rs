@@ -378,7 +378,7 @@ pub mod simulation {
     pub use crate::api::node::{gs_of, is_left, leave, leave_myself};
     pub use crate::api::point::{point, point_in_drop, unwind_at_end};
     pub use crate::api::simulation::{
-        OutsideWait, block, deliver, is_here, is_user_code, record_time, refuses,
+        MAX_CLOCKS, OutsideWait, block, deliver, is_here, is_user_code, now, record_time, refuses,
     };
     pub use crate::choices::simulation::{
         Phase, Simulation, node, note_threads_are_caught, set_node, threads_are_caught,

@@ -54,6 +54,18 @@ impl<H: Handle> Heaps<H> {
         self.heaps[p].get_or_init(|| Box::new(Timers::new(p)));
     }
 
+    /// Makes the heaps up to `p`, unless `p` has its heap.
+    pub fn open_up_to(&self, p: usize) {
+        if self.heap(p).is_none() {
+            (0..=p).for_each(|p| self.open(p));
+        }
+    }
+
+    /// Returns how many heaps are open. Their indices are those below.
+    pub fn opened_heaps(&self) -> usize {
+        self.heaps.iter().map_while(OnceLock::get).count()
+    }
+
     /// Arms a fresh timer: `fire` gets the timer and `seq` at `when`. With a `period` other than 0, `fire`
     /// gets them again after each period. Returns the time for which to wake the netpoller; `None` if this is
     /// not the first timer of the heap. Precondition: no other thread arms this timer meanwhile. Go:
@@ -75,6 +87,17 @@ impl<H: Handle> Heaps<H> {
     /// lock removes the entry later. Go: `deltimer`. Runs on: any thread.
     pub fn delete(&self, timer: &Timer) -> bool {
         timer.delete(|p| self.counts(p))
+    }
+
+    /// Stops a timer, as [`Heaps::delete`] does, and takes it out of its heap, so that [`Heaps::modify`]
+    /// puts it into another one. Precondition: no other thread arms this timer during the call. Runs on: any
+    /// thread.
+    pub fn remove(&self, timer: &Timer) -> bool {
+        let was_pending = self.delete(timer);
+        while timer.state() == Deleted {
+            self.opened(timer.owner()).lock().remove_deleted(timer);
+        }
+        was_pending
     }
 
     /// Arms a timer for `when`, in whichever state the timer is. An armed timer gets this time instead of its
@@ -268,6 +291,45 @@ mod models {
             world.finish(20);
             assert_eq!(world.fired(), [2]);
             drop(stays);
+        });
+    }
+
+    /// A timer changes its heap while a thief fires the timers of the first.
+    #[test]
+    fn remove_and_modify_against_thief() {
+        explore(5, || {
+            let world = World::new(2);
+            let timer = world.add(0, 10, 0, 1);
+            let thief = spawn({
+                let world = world.clone();
+                move || world.check(0, 10, false)
+            });
+            world.remove(&timer);
+            world.modify(1, &timer, 20, 2);
+            assert_eq!(timer.owner(), 1);
+            thief.join().unwrap();
+            assert!(world.check(1, 20, true).ran);
+            world.finish(20);
+        });
+    }
+
+    /// A timer leaves its heap during a walk, which finds another timer all the same.
+    #[test]
+    fn remove_against_walk() {
+        explore(3, || {
+            let world = World::new(2);
+            let (timer, soon, _last) =
+                (world.add(0, 100, 0, 1), world.add(0, 100, 0, 2), world.add(0, 100, 0, 3));
+            world.modify_unlocked(0, &soon, 5, 4);
+            let walker = spawn({
+                let world = world.clone();
+                move || world.check(0, 5, false)
+            });
+            world.remove(&timer);
+            world.modify(1, &timer, 50, 5);
+            walker.join().unwrap();
+            assert_eq!(world.fired(), [4]);
+            world.finish(100);
         });
     }
 

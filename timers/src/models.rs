@@ -71,6 +71,12 @@ impl World {
         deleted
     }
 
+    pub(crate) fn remove(&self, timer: &Timer) {
+        self.turn();
+        let removed = self.heaps.remove(timer);
+        self.log.lock().unwrap().ended += usize::from(removed);
+    }
+
     pub(crate) fn modify(&self, p: usize, timer: &Arc<Timer>, when: u64, seq: u64) -> Modified {
         self.turn();
         let modified = self.heaps.modify(p, timer, when, 0, seq);

@@ -71,7 +71,7 @@ pub unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut libc::
         libc::CLOCK_MONOTONIC
         | libc::CLOCK_MONOTONIC_RAW
         | libc::CLOCK_MONOTONIC_COARSE
-        | libc::CLOCK_BOOTTIME => simulation::with(|by| by.now()),
+        | libc::CLOCK_BOOTTIME => simulation::now(),
         libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE => date_here(),
         // Processor time stays real.
         _ => None,
@@ -92,7 +92,7 @@ pub(super) fn is_simulated() -> bool {
     // SAFETY: the place is the caller's own.
     let done = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     let ns = time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64;
-    done == 0 && simulation::with(|by| by.now()) == Some(ns)
+    done == 0 && simulation::now() == Some(ns)
 }
 
 /// Returns the date on the node of the caller, in ns after 1970; `None` outside of a simulation.
@@ -102,7 +102,7 @@ pub(super) fn date_here() -> Option<u64> {
 
 /// Returns the date on a node, in ns after 1970.
 pub(super) fn date_on(network: &Network, node: u32) -> u64 {
-    (network.now() - beginning() + EPOCH_S * NS_PER_S).saturating_add_signed(network.skew(node))
+    (network.now_on(node) - beginning() + EPOCH_S * NS_PER_S).saturating_add_signed(network.skew(node))
 }
 
 /// See `getrandom(2)`.

@@ -9,7 +9,7 @@ use sched::sleep::sleep;
 pub(super) mod heal;
 
 use super::disk_quality;
-use super::network::{Network, Works};
+use super::network::{MOST_PPM, Network, Works};
 use super::quality::Quality;
 use super::random::Random;
 use super::schedule::Fault;
@@ -55,6 +55,7 @@ pub struct Faults {
     kill: f64,
     cut_power: f64,
     clock_skew: Duration,
+    clock_drift: u32,
     swarm: bool,
 }
 
@@ -72,6 +73,7 @@ impl Default for Faults {
             kill: 0.0,
             cut_power: 0.0,
             clock_skew: Duration::ZERO,
+            clock_drift: 0,
             swarm: false,
         }
     }
@@ -167,6 +169,24 @@ impl Faults {
         self
     }
 
+    /// Sets by how many parts per million the clocks of nodes are fast or slow at most: what `Instant::now`
+    /// returns there, and how long waits last. Each node has its own rate, and a clock of its own, as with
+    /// `runtime::sim::Builder::node_clocks`. Default: 0. Usual clocks of computers have up to 100.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it is more than 500,000.
+    ///
+    /// ```
+    /// # runtime::sim!();
+    /// let faults = runtime::sim::Faults::new().clock_drift(200);
+    /// ```
+    pub fn clock_drift(mut self, most_ppm: u32) -> Self {
+        assert!(most_ppm <= MOST_PPM, "a clock that is wrong by more than {MOST_PPM} ppm is no clock");
+        self.clock_drift = most_ppm;
+        self
+    }
+
     /// Sets whether each run has only some of the faults that are set: the seed decides for each kind of fault,
     /// by half, whether it happens in the run at all (swarm testing, Groce et al., 2012). So there are runs
     /// in which one fault does not hide what another one would show.
@@ -192,6 +212,10 @@ impl Faults {
                 faults.clock_skew = Duration::ZERO;
             }
             faults.probabilities().filter(|_| is_left_out()).for_each(|chance| *chance = 0.0);
+            // The last, so that the other faults of a seed are those of runs before this fault was made.
+            if is_left_out() {
+                faults.clock_drift = 0;
+            }
         }
         faults
     }
@@ -233,6 +257,10 @@ impl Faults {
 
     pub(super) fn most_skew(&self) -> Duration {
         self.clock_skew
+    }
+
+    pub(super) fn most_drift(&self) -> u32 {
+        self.clock_drift
     }
 
     fn chances(&self) -> [f64; 6] {

@@ -10,7 +10,7 @@
 //! A call changes the state under the lock, takes the reports that this has caused out, and delivers them
 //! without the lock. Points of choice come before the lock is taken.
 //!
-//! - `node.rs` has the nodes with their addresses and ports.
+//! - `node.rs` has the nodes with their addresses and ports, `clocks.rs` what time it is there.
 //! - `link.rs` has the links, and decides when a packet arrives.
 //! - `tcp.rs` has the protocol of streams and listeners, `udp.rs` that of datagrams, with the queue in
 //!   `inbox.rs`.
@@ -23,6 +23,7 @@
 //! - `descriptors.rs` has the sockets that programs of std make, with numbers as descriptors of the system.
 
 mod addr;
+mod clocks;
 mod counter;
 mod datagram;
 #[doc(hidden)]
@@ -52,6 +53,7 @@ use netpoll::source::Token;
 use sched::GHandle;
 use sched::sync::Mutex;
 
+pub(super) use clocks::MOST_PPM;
 pub(super) use faults::Decisions;
 pub use handle::{
     Readiness, StreamIo, TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream, describe,
@@ -62,6 +64,7 @@ use super::parts;
 use super::quality::Quality;
 use super::schedule::Fault;
 use addr::Addr;
+use clocks::Clocks;
 use counter::Counter;
 use datagram::Datagrams;
 use link::{Links, Packet};
@@ -73,8 +76,9 @@ use unix::Names;
 
 /// The network of one simulation.
 pub struct Network {
-    /// The simulated time, on the clock that `Instant` reads.
+    /// The simulated time, on the clock that `Instant` reads on the main node.
     now: AtomicU64,
+    clocks: Arc<Clocks>,
     state: Mutex<NetworkState>,
     ticks: Mutex<Ticks>,
     /// What runs on the nodes, from node 1 on.
@@ -82,6 +86,8 @@ pub struct Network {
     /// How far the clocks of the nodes are ahead, in ns.
     skews: Mutex<Vec<i64>>,
     most_skew: u64,
+    /// By how many parts per million the clocks of nodes are fast or slow at most.
+    most_drift: u32,
     /// How long the program may still go on, and from when.
     limit: Mutex<Option<(Duration, u64)>>,
 }
@@ -95,6 +101,10 @@ pub(super) struct Setup {
     pub(super) every: Option<u64>,
     /// How far the clocks of nodes are wrong at most.
     pub(super) most_skew: Duration,
+    /// True if each node has a clock of its own.
+    pub(super) node_clocks: bool,
+    /// By how many parts per million the clocks of nodes are fast or slow at most.
+    pub(super) most_drift: u32,
     /// The faults of an earlier run, which are made again.
     pub(super) replay: Option<BTreeMap<(Fault, u64), usize>>,
 }
@@ -119,6 +129,7 @@ struct Ticks {
 #[derive(Debug)]
 pub(super) struct NetworkState {
     now: u64,
+    clocks: Arc<Clocks>,
     pub(super) nodes: Nodes,
     pub(super) links: Links,
     pub(super) decisions: Decisions,
@@ -206,11 +217,14 @@ pub fn look_up(host: &str, port: u16) -> Option<io::Result<vec::IntoIter<SocketA
 
 impl Network {
     pub(super) fn new(now: u64, seed: u64, setup: Setup) -> Arc<Network> {
-        let Setup { quality, every, most_skew, replay } = setup;
+        let Setup { quality, every, most_skew, node_clocks, most_drift, replay } = setup;
+        let clocks = Arc::new(Clocks::new(node_clocks));
         Arc::new(Network {
             now: AtomicU64::new(now),
+            clocks: clocks.clone(),
             state: Mutex::new(NetworkState {
                 now,
+                clocks,
                 nodes: Nodes::new(),
                 links: Links::new(seed, quality),
                 decisions: Decisions::new(seed, replay),
@@ -230,6 +244,7 @@ impl Network {
             machines: Mutex::default(),
             skews: Mutex::default(),
             most_skew: u64::try_from(most_skew.as_nanos()).unwrap_or(u64::MAX),
+            most_drift,
             limit: Mutex::default(),
         })
     }
@@ -237,6 +252,15 @@ impl Network {
     pub(super) fn now(&self) -> u64 {
         // Relaxed: one M runs all green threads.
         self.now.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn clocks(&self) -> &Clocks {
+        &self.clocks
+    }
+
+    /// Returns what the clock of a node shows.
+    pub(super) fn now_on(&self, node: u32) -> u64 {
+        self.clocks.shown(self.clocks.number(node), self.now())
     }
 
     /// Calls `f` with the state, and tells the netpoller what has happened.
@@ -337,8 +361,21 @@ impl Network {
         self.with(|state| state.move_timers(node, by));
     }
 
-    /// Gives a new node a clock that is wrong, if clocks are.
-    pub(super) fn skew_new(&self, node: u32) {
+    /// Sets by how many parts per million the clock of a node is fast. Returns `false` if the node has no
+    /// clock of its own.
+    pub(super) fn set_clock_rate(&self, node: u32, ppm: i32) -> bool {
+        let is_set = self.clocks.set_rate(node, self.now(), ppm);
+        self.with(|state| state.arm_timers(node));
+        is_set
+    }
+
+    /// Gives a new node its clock. The clock has a wrong date if dates are wrong, and a wrong rate if rates
+    /// are.
+    pub(super) fn give_clock(&self, node: u32) {
+        self.clocks.add(
+            self.now(),
+            if self.most_drift > 0 { self.with(|state| state.drift(self.most_drift)) } else { 0 },
+        );
         if self.most_skew > 0 {
             let by = self.with(|state| {
                 let (wrong, number) = state.decisions.decide(Fault::Clock, &[1.0]);
@@ -364,6 +401,22 @@ impl fmt::Debug for Network {
 }
 
 impl NetworkState {
+    /// Decides by how many parts per million a new clock is fast.
+    fn drift(&mut self, most: u32) -> i32 {
+        let (wrong, number) = self.decisions.decide(Fault::Drift, &[1.0]);
+        let ppm = self.decisions.random(Fault::Drift, number).below(2 * most as usize + 1);
+        if wrong == 1 { ppm as i32 - most as i32 } else { 0 }
+    }
+
+    /// Returns what the clock shows that a socket has.
+    pub(super) fn now_at(&self, id: u64) -> u64 {
+        self.now_on(self.sockets.get(&id).map_or(0, |socket| socket.node))
+    }
+
+    fn now_on(&self, node: u32) -> u64 {
+        self.clocks.shown(self.clocks.number(node), self.now)
+    }
+
     fn at(&mut self, time: u64, event: Event) -> At {
         self.last_event += 1;
         let at = (time, self.last_event);
@@ -387,10 +440,11 @@ impl NetworkState {
 
     /// Makes the event of a timer's next expiration, in the place of the earlier one.
     fn arm_timer(&mut self, id: u64) {
-        let Some(Kind::Timer(timer)) = self.sockets.get_mut(&id).map(|socket| &mut socket.kind) else {
-            return;
-        };
-        let (earlier, next) = (timer.event.take(), timer.next());
+        let Some(socket) = self.sockets.get_mut(&id) else { return };
+        let Kind::Timer(timer) = &mut socket.kind else { return };
+        let clock = self.clocks.number(socket.node);
+        let next = timer.next().map(|next| self.clocks.reached(clock, next));
+        let earlier = timer.event.take();
         earlier.map(|at| self.events.remove(&at));
         let event = next.map(|next| self.at(next, Event::Expires(id)));
         if let Some(Kind::Timer(timer)) = self.sockets.get_mut(&id).map(|socket| &mut socket.kind) {
@@ -400,13 +454,20 @@ impl NetworkState {
 
     /// Lets the timers of a node that expire at dates follow its clock, which was set `by` ns ahead.
     fn move_timers(&mut self, node: u32, by: i64) {
-        let now = self.now;
+        let now = self.now_on(node);
         let follows = |(&id, socket): (&u64, &mut Socket)| match &mut socket.kind {
             Kind::Timer(timer) if socket.node == node => timer.follow_clock(now, by).then_some(id),
             _ => None,
         };
         let moved: Vec<u64> = self.sockets.iter_mut().filter_map(follows).collect();
         moved.into_iter().for_each(|id| self.arm_timer(id));
+    }
+
+    /// Makes the events of the timers of a node anew, because the rate of its clock has changed.
+    fn arm_timers(&mut self, node: u32) {
+        let is_timer = |socket: &Socket| socket.node == node && matches!(socket.kind, Kind::Timer(_));
+        let timers = self.sockets.iter().filter(|(_, socket)| is_timer(socket)).map(|(&id, _)| id);
+        timers.collect::<Vec<_>>().into_iter().for_each(|id| self.arm_timer(id));
     }
 
     fn add(&mut self, node: u32, kind: Kind) -> u64 {

@@ -13,7 +13,7 @@ use sched::sync::Mutex;
 use sched::{Cancelled, GHandle, Join, simulation};
 
 use super::disk::{self, Disks};
-use super::network::{self, Machine as _, Network, here};
+use super::network::{self, MOST_PPM, Machine as _, Network, here};
 use super::start::start;
 
 /// Starts a node: a machine of the simulation, on which a green thread runs `main`.
@@ -67,11 +67,14 @@ where
         here().expect("sim::node must be called by the code of a simulation: see runtime::sim::run");
     let disks = disk::here().expect("a simulation has disks where it has a network");
     let added = network.with(|state| {
+        if !network.clocks().have_room(state.nodes.count()) {
+            return Err("no node beyond these can have a clock of its own".into());
+        }
         let id = state.nodes.add(name.as_ref())?;
         Ok::<_, String>((id, state.nodes.get(id).ip()))
     });
     let (id, ip) = added.unwrap_or_else(|why| panic!("{why}"));
-    network.skew_new(id);
+    network.give_clock(id);
     let machine = Arc::new(Machine { id, network, disks, main: Box::new(main), thread: Mutex::default() });
     machine.network.add_machine(Arc::new(Shared(machine.clone())));
     machine.start();
@@ -353,6 +356,46 @@ impl<T: Send + 'static> Node<T> {
         self.machine
             .network
             .advance_clock(self.machine.id, -i64::try_from(by.as_nanos()).unwrap_or(i64::MAX));
+    }
+
+    /// Makes the clock of the node fast by `ppm` parts per million from now on, or slow if `ppm` is negative:
+    /// 100 gain 100 us in each second. A new clock has the rate 0, or what
+    /// [`Faults::clock_drift`](super::Faults::clock_drift) decides.
+    ///
+    /// `Instant::now`, `SystemTime::now`, sleeps, time-outs, tickers and timerfds of the node go by its
+    /// clock, and so do waits that have begun. The clock never goes back. It goes on while the node is down,
+    /// and a restart changes neither the clock nor its rate. Packets take their time by the clock of the
+    /// main node, which is that of the simulation. An `Instant` of a node means another moment on other
+    /// nodes, as it does on other machines.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the nodes have no clocks of their own: `runtime::sim::Builder::node_clocks` gives them some.
+    /// Also panics if `ppm` is below -500,000 or above 500,000.
+    ///
+    /// ```
+    /// # runtime::sim!();
+    /// use std::time::{Duration, Instant};
+    /// runtime::sim::Builder::new().node_clocks(true).run(1, || {
+    ///     let start = Instant::now();
+    ///     let node = runtime::sim::node("db", || {
+    ///         let start = Instant::now();
+    ///         runtime::sleep(Duration::from_secs(1000));
+    ///         start.elapsed()
+    ///     });
+    ///     node.set_clock_rate(-200);
+    ///     assert_eq!(node.join().unwrap(), Duration::from_secs(1000));
+    ///     assert!(start.elapsed() >= Duration::from_millis(1_000_200));
+    /// });
+    /// ```
+    #[track_caller]
+    pub fn set_clock_rate(&self, ppm: i32) {
+        assert!(
+            ppm.unsigned_abs() <= MOST_PPM,
+            "a clock that is wrong by more than {MOST_PPM} ppm is no clock"
+        );
+        let is_set = self.machine.network.set_clock_rate(self.machine.id, ppm);
+        assert!(is_set, "the nodes have no clocks of their own: see `runtime::sim::Builder::node_clocks`");
     }
 }
 

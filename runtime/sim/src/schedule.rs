@@ -7,9 +7,10 @@ use std::str::FromStr;
 /// The choices and the faults of one run: which option was taken where it was not the first.
 ///
 /// The text of a schedule is a list of `choice:option`, such as `12:1,40:2`. A fault has a letter in front,
-/// such as `t3:1`: `p` stands for a packet, `t` for a tick of [`Faults`](super::Faults), `c` for a clock, `d`
-/// for an operation of a disk, `f` for a call of [`fault`](super::fault()). The text of the schedule without
-/// preemptions and faults is `-`. A schedule fits the program that it was made from, with the same seed.
+/// such as `t3:1`: `p` stands for a packet, `t` for a tick of [`Faults`](super::Faults), `c` for the date of
+/// a clock, `r` for its rate, `d` for an operation of a disk, `f` for a call of [`fault`](super::fault()).
+/// The text of the schedule without preemptions and faults is `-`. A schedule fits the program that it was
+/// made from, with the same seed.
 ///
 /// ```
 /// # runtime::sim!();
@@ -32,14 +33,16 @@ pub(super) enum Fault {
     Clock,
     Disk,
     Program,
+    Drift,
 }
 
-const LETTERS: [(Fault, char); 5] = [
+const LETTERS: [(Fault, char); 6] = [
     (Fault::Packet, 'p'),
     (Fault::Tick, 't'),
     (Fault::Clock, 'c'),
     (Fault::Disk, 'd'),
     (Fault::Program, 'f'),
+    (Fault::Drift, 'r'),
 ];
 
 impl Schedule {

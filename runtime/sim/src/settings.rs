@@ -27,6 +27,8 @@ pub struct Settings {
     pub shrink: bool,
     /// Which faults happen by themselves.
     pub faults: Faults,
+    /// Gives each node a clock of its own.
+    pub node_clocks: bool,
 }
 
 impl Default for Settings {
@@ -40,6 +42,7 @@ impl Default for Settings {
             check_determinism: false,
             shrink: true,
             faults: Faults::new(),
+            node_clocks: false,
         }
     }
 }
@@ -51,7 +54,12 @@ impl Settings {
             Strategy::Replay(schedule) => Some(schedule.faults().clone()),
             _ => None,
         };
-        Limits { steps: self.max_steps, faults: self.faults.of_seed(seed), replay }
+        Limits {
+            steps: self.max_steps,
+            faults: self.faults.of_seed(seed),
+            node_clocks: self.node_clocks || self.faults.most_drift() > 0,
+            replay,
+        }
     }
 
     /// Replays the schedule of the environment, if there is one.

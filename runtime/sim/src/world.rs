@@ -42,6 +42,8 @@ pub(super) struct World {
 pub(super) struct Limits {
     pub(super) steps: u64,
     pub(super) faults: Faults,
+    /// True if each node has a clock of its own.
+    pub(super) node_clocks: bool,
     /// The faults of an earlier run, which are made again.
     pub(super) replay: Option<BTreeMap<(Fault, u64), usize>>,
 }
@@ -140,6 +142,8 @@ impl World {
             quality: limits.faults.usual_quality().clone(),
             every: limits.faults.tick_ns(),
             most_skew: limits.faults.most_skew(),
+            node_clocks: limits.node_clocks,
+            most_drift: limits.faults.most_drift(),
             replay: limits.replay.clone(),
         };
         let network = Network::new(beginning(), seed ^ 0x4E7, setup);
@@ -359,6 +363,22 @@ impl Simulation for World {
 
     fn now(&self) -> u64 {
         self.network.now()
+    }
+
+    fn clocks(&self) -> usize {
+        self.network.clocks().count()
+    }
+
+    fn clock_of(&self, node: u32) -> usize {
+        self.network.clocks().number(node)
+    }
+
+    fn shown_by(&self, clock: usize) -> u64 {
+        self.network.clocks().shown(clock, self.now())
+    }
+
+    fn reaches(&self, clock: usize, time: u64) -> u64 {
+        self.network.clocks().reached(clock, time)
     }
 
     fn random(&self) -> u64 {

@@ -78,7 +78,7 @@ impl AfterFunc {
         let modified: Modified = match enter() {
             Some(entered) if ptr::eq(entered.m().runtime, self.sched.as_runtime()) => {
                 let heap = heap_of(&entered);
-                self.sched.heaps.modify(heap, &entry, when, 0, 0)
+                self.sched.set_timer(heap, &entry, when, 0)
             }
             entered => {
                 // The caller is not in the timer's runtime and has no P there, so any heap will do.
@@ -116,5 +116,5 @@ impl std::fmt::Debug for AfterFunc {
 fn heap_of(entered: &Entered) -> usize {
     let (m, held) = (entered.m(), entered.held());
     m.sched().events.on_timer_armed(held, m.running().map_or(0, |g| g.id()), false);
-    held.map_or(0, |held| held.index)
+    m.sched().heap_for(held)
 }

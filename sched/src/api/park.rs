@@ -193,10 +193,9 @@ fn arm_timer(g: OwnG, number: u32, when: u64) -> Option<boundary::Entered> {
     let entered = enter().expect("a green thread runs on an M");
     let sched = entered.m().sched();
     let held = entered.held();
-    // Without a P, any heap will do.
-    let heap = held.map_or(0, |h| h.index);
+    let heap = sched.heap_for(held);
     sched.events.on_timer_armed(held, g.id(), true);
-    let modified = sched.heaps.modify(heap, &TimerRef::of_g(g.shared()), when, 0, u64::from(number));
+    let modified = sched.set_timer(heap, &TimerRef::of_g(g.shared()), when, u64::from(number));
     if let Some(when) = modified.wake_for {
         match held {
             // This M is back at its timers at once, or calls `ensure_watcher` if it finds something else to

@@ -4,11 +4,15 @@ use std::ptr;
 use std::sync::atomic::AtomicU32;
 
 use crate::choices::outside_words::{self, Outside};
-use crate::choices::simulation::{Phase, Simulation, is_anywhere};
+use crate::choices::simulation::{Phase, Simulation, is_anywhere, node};
 use crate::g::GRef;
 use crate::m::Loan;
 use crate::m::current::{current_g, on_m};
+use crate::run::sched::MAX_PROCS;
 use crate::run::simulated::with;
+
+/// How many clocks the nodes of a simulation may have: the timers by each clock are in a heap of their own.
+pub const MAX_CLOCKS: usize = MAX_PROCS;
 
 /// Returns `true` on an M of a simulated scheduler.
 #[inline(always)]
@@ -44,6 +48,12 @@ pub fn block<T>(call: impl FnOnce() -> T) -> T {
     let (mut call, mut result) = (Some(call), None);
     by.expect("the caller is in a simulation").block(&mut || result = call.take().map(|call| call()));
     result.expect("the simulation makes the call")
+}
+
+/// Returns the time in nanoseconds that the clock of the caller's node shows; `None` outside of a simulation.
+#[must_use]
+pub fn now() -> Option<u64> {
+    with(|by| by.shown_by(by.clock_of(node())))
 }
 
 /// Begins to count the waits of Gs in simulated time. *Runs on: the main function of a simulation, at its

@@ -73,8 +73,8 @@ fn arm(entered: &Entered, timer: &TimerRef, when: u64, seq: u64) {
     let sched = entered.m().sched();
     let held = entered.held();
     sched.events.on_timer_armed(held, current_g().map_or(0, |g| g.id()), false);
-    let heap = held.map_or(0, |held| held.index);
-    if let Some(when) = sched.heaps.modify(heap, timer, when, 0, seq).wake_for {
+    let heap = sched.heap_for(held);
+    if let Some(when) = sched.set_timer(heap, timer, when, seq).wake_for {
         sched.timer_was_added(when);
     }
 }
@@ -152,7 +152,8 @@ impl Sleep {
             // An alarm that fires at this moment has woken its waker. The next poll makes a new alarm.
             Owner::Alarm(alarm, sched) => {
                 let timer = TimerRef::of_alarm(alarm.clone());
-                if let Some(when) = unpaused(|| sched.heaps.modify(0, &timer, self.when, 0, 0)).wake_for {
+                let heap = sched.heap_for(None);
+                if let Some(when) = unpaused(|| sched.set_timer(heap, &timer, self.when, 0)).wake_for {
                     sched.timer_was_added(when);
                 }
             }
@@ -173,8 +174,8 @@ impl Sleep {
         let sched = entered.m().sched();
         let held = entered.held();
         sched.events.on_timer_armed(held, g.id(), false);
-        let heap = held.map_or(0, |held| held.index);
-        let modified = sched.heaps.modify(heap, &TimerRef::of_g(g), self.when, 0, FOR_FUTURE);
+        let heap = sched.heap_for(held);
+        let modified = sched.set_timer(heap, &TimerRef::of_g(g), self.when, FOR_FUTURE);
         match (modified.wake_for, held) {
             (None, _) => {}
             // The poll is likely to end here. If not, `ensure_watcher` is called after the next one.

@@ -46,8 +46,31 @@ pub trait Simulation: Send + Sync + UnwindSafe + RefUnwindSafe + fmt::Debug {
     /// Returns the simulation as its own type knows it.
     fn as_any(&self) -> &dyn std::any::Any;
 
-    /// Returns the simulated time in nanoseconds, on the clock that `Instant` reads.
+    /// Returns the simulated time in nanoseconds, on the clock that `Instant` reads in Gs of no node: clock
+    /// 0.
     fn now(&self) -> u64;
+
+    /// Returns how many clocks there are, at least 1. It is at most
+    /// [`MAX_CLOCKS`](crate::simulation::MAX_CLOCKS).
+    fn clocks(&self) -> usize {
+        1
+    }
+
+    /// Returns the clock of a node. The answer is the same for as long as the node lives.
+    fn clock_of(&self, _node: u32) -> usize {
+        0
+    }
+
+    /// Returns what a clock shows. It never goes back.
+    fn shown_by(&self, _clock: usize) -> u64 {
+        self.now()
+    }
+
+    /// Returns the simulated time at which a clock shows `time`, or first shows a later time, at its present
+    /// rate.
+    fn reaches(&self, _clock: usize, time: u64) -> u64 {
+        time
+    }
 
     /// Returns a random number of the simulation.
     fn random(&self) -> u64;
@@ -196,11 +219,13 @@ pub fn set_node(node: u32) {
 /// Each G of a simulation has rare fields, because a spawner with rare fields takes a way of its own
 /// (`api/spawn.rs`). So other spawners pay nothing for simulations.
 pub(crate) fn begin_g(parent: Option<GRef>, child: OwnG) {
+    begin_g_on(parent.map_or(0, |parent| parent.node.load(Ordering::Relaxed)), child);
+}
+
+/// Makes `child`, a new G of a simulated scheduler, a G of `node`.
+pub(crate) fn begin_g_on(node: u32, child: OwnG) {
     child.rare_or_new();
-    // `G::begin` has made it a G of no node.
-    if let Some(parent) = parent {
-        child.node.store(parent.node.load(Ordering::Relaxed), Ordering::Relaxed);
-    }
+    child.node.store(node, Ordering::Relaxed);
 }
 
 /// The answers to `threads_are_caught`.

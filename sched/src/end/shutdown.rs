@@ -70,7 +70,7 @@ impl Sched {
     /// Wakes futures that were moved to another runtime, but have timers in this one: each arms a new timer
     /// there.
     fn wake_futures_elsewhere(&self) {
-        for p in self.ps() {
+        for heap in 0..self.heaps.opened_heaps() {
             let mut fire = |timer: TimerRef, seq, _now| {
                 // No G is left that could be made runnable.
                 match timer.fire(seq) {
@@ -80,7 +80,7 @@ impl Sched {
                     Fired::Nothing | Fired::G(_) => {}
                 }
             };
-            while self.heaps.check(p.index, clock::NEVER, false, &mut fire).more {}
+            while self.heaps.check(heap, clock::NEVER, false, &mut fire).more {}
         }
     }
 

@@ -17,10 +17,10 @@
 use std::mem;
 use std::sync::Arc;
 
-use timers::clock;
+use timers::{Handle as _, Modified, clock};
 
 use crate::choices::simulation::{
-    Phase, Ready, Simulated, Simulation, is_anywhere, is_left_behind, leave_parked,
+    Phase, Ready, Simulated, Simulation, is_anywhere, is_left_behind, leave_parked, node,
 };
 use crate::g::list::GList;
 use crate::g::{GRef, table};
@@ -30,27 +30,34 @@ use crate::m::release::release;
 use crate::p::Held;
 use crate::p::event::By;
 use crate::run::sched::Sched;
+use crate::timer::entry::TimerRef;
 
 /// How often the M of a simulation that is to be given up looks for a G that a waker outside has decided to
 /// wake. A G that waits for memory is in no run queue, either, and must not keep the M.
 const LOOKS_FOR_WAKES: u32 = 100_000;
 
 impl Simulated {
-    /// Returns what the clock of the timers shows. *Runs on: an M of the simulation.*
-    fn timers_now(&self) -> u64 {
-        self.by.now() - self.ahead()
+    /// Returns what the clock of the timers shows where `clock` is read. *Runs on: an M of the simulation.*
+    fn timers_now(&self, clock: usize) -> u64 {
+        self.by.shown_by(clock) - self.ahead()
     }
 
-    /// Returns the simulated time at which the clock of the timers shows `ns`. *Runs on: an M of the
-    /// simulation.*
-    fn of_timers(&self, ns: u64) -> u64 {
-        ns.saturating_add(self.ahead())
+    /// Returns the simulated time at which the clock of the timers shows `ns` where `clock` is read. *Runs
+    /// on: an M of the simulation.*
+    fn of_timers(&self, clock: usize, ns: u64) -> u64 {
+        self.by.reaches(clock, ns.saturating_add(self.ahead()))
     }
 
     /// Returns how far the simulated clock is ahead of that of the timers, which counts from its first use.
+    /// The first call comes from the main function, or from the M between two Gs.
     fn ahead(&self) -> u64 {
-        // Both clocks show simulated time here, so that the difference stays.
+        // Both clocks are clock 0 here, so that the difference stays.
         *self.ahead.get_or_init(|| self.by.now() - clock::now())
+    }
+
+    /// Returns the heap for timers of the calling G: that of its node's clock.
+    fn heap_here(&self) -> usize {
+        self.by.clock_of(node())
     }
 }
 
@@ -175,8 +182,7 @@ impl Sched {
                     }
                 }
             } else {
-                let due = self.heaps.time_sleep_until();
-                let due = (due != clock::NEVER).then(|| simulated.of_timers(due));
+                let due = self.next_simulated_due(simulated);
                 if phase == Phase::Before || (due.is_none() && phase == Phase::Over) {
                     return None;
                 }
@@ -240,19 +246,54 @@ impl Sched {
     /// Records the time from which the waits of the next Gs are counted in dumps. There is no sysmon that
     /// does so.
     pub(crate) fn record_simulated_time(&self, simulated: &Simulated) {
-        self.sysmon.record_time(simulated.timers_now());
+        self.sysmon.record_time(simulated.timers_now(0));
     }
 
-    /// Fires the timers that are due by the simulated clock. (The gate of the P follows the real one.)
+    /// Fires the timers that are due by the simulated clocks. (The gate of the P follows the real one.)
     fn run_due_timers(&self, simulated: &Simulated, held: Held<'_>) {
-        if self.heaps.earliest(held.index) == clock::NEVER {
-            return;
+        for clock in 0..simulated.by.clocks() {
+            if self.heaps.earliest(clock) == clock::NEVER {
+                continue;
+            }
+            let now = simulated.timers_now(clock);
+            let mut woken = GList::new();
+            // What is left of the due timers comes in the next round.
+            self.fire_timers(held, clock, now, &mut woken);
+            self.ready_all(held, woken, By::Timer);
         }
-        let now = simulated.timers_now();
-        let mut woken = GList::new();
-        // What is left of the due timers comes in the next round.
-        self.fire_timers(held, held.index, now, &mut woken);
-        self.ready_all(held, woken, By::Timer);
+    }
+
+    /// Returns the simulated time of the next timer by any clock.
+    fn next_simulated_due(&self, simulated: &Simulated) -> Option<u64> {
+        let due = |clock| Some(self.heaps.earliest(clock)).filter(|&due| due != clock::NEVER);
+        let dues =
+            (0..simulated.by.clocks()).filter_map(|clock| Some(simulated.of_timers(clock, due(clock)?)));
+        dues.min()
+    }
+
+    /// Returns the index of the heap for a timer that the caller arms. `held` is the caller's P. Without a P
+    /// any heap will do. A simulated scheduler has a heap for each clock of its nodes instead: a heap is in
+    /// the order of one clock.
+    #[inline]
+    pub(crate) fn heap_for(&self, held: Option<Held<'_>>) -> usize {
+        match self.simulated() {
+            None => held.map_or(0, |held| held.index),
+            Some(simulated) => {
+                let heap = simulated.heap_here();
+                self.heaps.open_up_to(heap);
+                heap
+            }
+        }
+    }
+
+    /// Arms a timer for `when` by the caller's clock, in whichever state the timer is: see `Heaps::modify`.
+    #[inline]
+    pub(crate) fn set_timer(&self, heap: usize, timer: &TimerRef, when: u64, seq: u64) -> Modified {
+        // The time of a timer that stays in its heap would be of another clock.
+        let was_pending =
+            self.is_simulated() && timer.timer().owner() != heap && self.heaps.remove(timer.timer());
+        let modified = self.heaps.modify(heap, timer, when, 0, seq);
+        Modified { was_pending: modified.was_pending || was_pending, ..modified }
     }
 
     /// Cancels the main function, which has to end because of `reason`. The thread that waits for it may not

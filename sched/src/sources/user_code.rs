@@ -16,6 +16,8 @@ use std::task::Waker;
 
 use timers::clock;
 
+use crate::choices::simulation;
+use crate::g::own::OwnG;
 use crate::g::payload::put;
 use crate::g::{GRef, Status, table};
 use crate::m::current::on_m;
@@ -72,8 +74,13 @@ impl Sched {
             self.heaps.modify(held.index, &alarm, clock::now() + AGAIN_NS, 0, 0);
             return None;
         };
-        let place = user.place();
-        Some(self.begin_user_code(g, id, place, || set_task(g, move || user.call()), admitted))
+        let (place, node) = (user.place(), user.node());
+        let g = self.begin_user_code(g, id, place, || set_task(g, move || user.call()), admitted);
+        if self.is_simulated() {
+            // SAFETY: no thread runs the G before the caller has put it into a run queue.
+            simulation::begin_g_on(node, unsafe { OwnG::new(g) });
+        }
+        Some(g)
     }
 
     fn admit_user_code(&self) -> Option<Admitted<'_>> {

@@ -15,6 +15,7 @@ use std::ptr::NonNull;
 
 use timers::Timer;
 
+use crate::choices::simulation;
 use crate::g::mask::Mask;
 use crate::m::current::current_g;
 use crate::m::os_thread;
@@ -26,6 +27,8 @@ use crate::timer::refcount::Keepers;
 pub(crate) struct Head {
     pub(crate) timer: Timer,
     keepers: Keepers,
+    /// The node of a simulation on which the handle was made. The function runs there.
+    node: u32,
     /// Where the handle was made. Dumps show it as the place of the runs' green threads.
     place: &'static Location<'static>,
     kind: &'static Kind,
@@ -93,6 +96,11 @@ pub(crate) unsafe fn release(head: NonNull<Head>) {
     }
 }
 
+/// Returns the node of the caller; 0 while there is no simulation.
+fn node_of_caller() -> u32 {
+    if simulation::is_anywhere() { simulation::node() } else { 0 }
+}
+
 /// A user: it may call the function.
 pub(crate) struct User(NonNull<Head>);
 
@@ -113,6 +121,7 @@ impl User {
                 timer: Timer::new(),
                 // One other owner: the heap entry that the caller makes.
                 keepers: Keepers::new(1),
+                node: node_of_caller(),
                 place,
                 kind: &KindOf::<F>::KIND,
             },
@@ -135,6 +144,11 @@ impl User {
     /// Returns where the handle was made.
     pub(crate) fn place(&self) -> &'static Location<'static> {
         self.head().place
+    }
+
+    /// Returns the node of a simulation on which the handle was made.
+    pub(crate) fn node(&self) -> u32 {
+        self.head().node
     }
 
     fn head(&self) -> &Head {

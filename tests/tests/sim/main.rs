@@ -3,6 +3,7 @@
 mod attribute;
 mod basics;
 mod bugs;
+mod clocks;
 mod deadlocks;
 mod escapes;
 mod experiment;

@@ -231,6 +231,19 @@ impl<'a, H: Handle> Locked<'a, H> {
         self.removed.push(h);
     }
 
+    /// Removes a timer that is in Deleted. Does nothing if the timer is in another state, or in another heap.
+    pub(crate) fn remove_deleted(&mut self, timer: &Timer) {
+        // A walk allows no removal elsewhere than before it. It removes this timer, too, or comes to its end.
+        if self.sorted.adjust.is_under_way() {
+            self.walk(usize::MAX);
+        }
+        if let Some(i) = self.place_of(timer)
+            && let Some(claim) = self.timers.claim_deleted(timer)
+        {
+            self.remove(i, claim);
+        }
+    }
+
     /// Gives entry `i`, which is in Moving, the time `when`. Returns its new place.
     fn move_entry(&mut self, i: usize, claim: Claim, when: u64) -> usize {
         let at = self.sorted.heap.reschedule(i, when);

@@ -10,6 +10,7 @@ use std::sync::Arc;
 enum Op {
     Add(u64),
     Delete(usize),
+    Remove(usize),
     Modify(usize, u64),
     MoveUp(usize, u64),
     Sweep(usize),
@@ -21,6 +22,7 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => (0..100_u64).prop_map(Op::Add),
         6 => any::<usize>().prop_map(Op::Delete),
+        3 => any::<usize>().prop_map(Op::Remove),
         4 => (any::<usize>(), 0..100_u64).prop_map(|(timer, when)| Op::Modify(timer, when)),
         4 => (any::<usize>(), 0..100_u64).prop_map(|(timer, when)| Op::MoveUp(timer, when)),
         4 => (0..20_usize).prop_map(Op::Sweep),
@@ -52,6 +54,13 @@ proptest! {
                     let at = i % all.len();
                     let (timer, armed) = &mut all[at];
                     prop_assert_eq!(timer.delete(|_| &timers.counts), armed.take().is_some());
+                }
+                Op::Remove(i) if !all.is_empty() => {
+                    let at = i % all.len();
+                    let (timer, armed) = &mut all[at];
+                    prop_assert_eq!(timer.delete(|_| &timers.counts), armed.take().is_some());
+                    timers.lock().remove_deleted(timer);
+                    prop_assert!(matches!(timer.state(), NoStatus | Removed));
                 }
                 Op::Modify(i, when) if !all.is_empty() => {
                     let at = i % all.len();
@@ -85,7 +94,7 @@ proptest! {
                     });
                     prop_assert!(all.iter().all(|(_, armed)| armed.is_none_or(|when| when > now)));
                 }
-                Op::Delete(_) | Op::Modify(..) | Op::MoveUp(..) => {}
+                Op::Delete(_) | Op::Remove(_) | Op::Modify(..) | Op::MoveUp(..) => {}
             }
             timers.lock().verify_idle();
         }

@@ -67,7 +67,7 @@ impl NetworkState {
 
     /// Sets a timer. Returns what `left` says before.
     pub(super) fn set_timer(&mut self, id: u64, new: Timer) -> io::Result<(u64, u64)> {
-        let now = self.now;
+        let now = self.now_at(id);
         let timer = self.timer(id)?;
         let before = timer.left(now);
         timer.set(new);
@@ -80,7 +80,7 @@ impl NetworkState {
     /// # Errors
     /// Returns `WouldBlock` if it has not.
     pub(super) fn take_expirations(&mut self, id: u64) -> io::Result<u64> {
-        let now = self.now;
+        let now = self.now_at(id);
         let taken = self.timer(id)?.take(now).ok_or(io::ErrorKind::WouldBlock)?;
         self.arm_timer(id);
         Ok(taken)

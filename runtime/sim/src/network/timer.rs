@@ -1,9 +1,10 @@
-//! Timers: what `timerfd_create` makes. A timer expires in simulated time, once or again and again.
+//! Timers: what `timerfd_create` makes. A timer expires by the clock of its node, once or again and again.
 //!
 //! A timer has one event at a time, for its next expiration. The later ones of an interval are counted when a
 //! thread looks. So a timer for which no thread waits does not move the clock again and again.
 
-/// When a timer expires. Times are those of the network; a date may be before its beginning.
+/// When a timer expires. Times are those of the clock of its node; a date may be before its
+/// beginning.
 #[derive(Debug, Default)]
 pub(super) struct Timer {
     /// The next expiration that no thread has read; `None` if there is none.

@@ -131,7 +131,9 @@ pub(super) fn events(socket: &Description, open: Option<&Open>) -> i16 {
                 let writes = if counter.is_writable() { libc::POLLOUT } else { 0 };
                 writes | if counter.is_readable() { libc::POLLIN } else { 0 }
             }
-            Socket::Timer(timer) if timer.is_readable(socket.network.now()) => libc::POLLIN,
+            Socket::Timer(timer) if timer.is_readable(socket.network.now_on(sched::simulation::node())) => {
+                libc::POLLIN
+            }
             Socket::Timer(_) => 0,
             // `events_of_datagrams` needs the state of the peer, too.
             Socket::Datagrams(_) => 0,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use libc::{clockid_t, itimerspec, timespec};
+use sched::simulation::node;
 
 use super::super::timer::Timer;
 use super::description::{Description, Done, What};
@@ -51,7 +52,7 @@ pub unsafe fn timerfd_settime(
         if by_date && flags & libc::TFD_TIMER_CANCEL_ON_SET != 0 {
             return Err(escape("a timerfd with TFD_TIMER_CANCEL_ON_SET", libc::EINVAL));
         }
-        let now = of.network.now();
+        let now = of.network.now_on(node());
         let from = match (is_absolute, by_date) {
             (_, true) => date(),
             (true, false) => now,
@@ -75,8 +76,10 @@ pub unsafe fn timerfd_gettime(fd: c_int, to: *mut itimerspec) -> Option<isize> {
         if !matches!(of.what, What::Timer(_)) {
             return Err(libc::EINVAL);
         }
-        let now = of.network.now();
-        let left = of.open_or(libc::EBADF)?.with(|state, id| Ok(state.timer(id)?.left(now)))?;
+        let left = of.open_or(libc::EBADF)?.with(|state, id| {
+            let now = state.now_at(id);
+            Ok(state.timer(id)?.left(now))
+        })?;
         // SAFETY: the caller's place.
         *unsafe { to.as_mut() }.ok_or(libc::EFAULT)? = spec(left);
         Ok(0)
