@@ -20,6 +20,8 @@
 //!
 //! - A removal at or before the cursor brings no unexamined entry to a place behind the cursor
 //!   ([`Heap::remove`]).
+//! - A removal behind the cursor may move the last entry up past it: as for a push, below
+//!   ([`Locked::remove_deleted`]).
 //! - The walk moves an entry within the heap ([`Heap::reschedule`]). If the entry moves up, the entries on
 //!   its way stay before the cursor. If the entry moves down, only examined entries rise.
 //! - An entry that a push or a modify moves up moves each entry on its way one step down. One of these may
@@ -233,13 +235,10 @@ impl<'a, H: Handle> Locked<'a, H> {
 
     /// Removes a timer that is in Deleted. Does nothing if the timer is in another state, or in another heap.
     pub(crate) fn remove_deleted(&mut self, timer: &Timer) {
-        // A walk allows no removal elsewhere than before it. It removes this timer, too, or comes to its end.
-        if self.sorted.adjust.is_under_way() {
-            self.walk(usize::MAX);
-        }
-        if let Some(i) = self.place_of(timer)
-            && let Some(claim) = self.timers.claim_deleted(timer)
-        {
+        let Some(i) = self.place_of(timer) else { return };
+        // The last entry takes this place, and may move up from there.
+        self.examine_crossing(i);
+        if let Some(claim) = self.timers.claim_deleted(timer) {
             self.remove(i, claim);
         }
     }

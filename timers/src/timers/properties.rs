@@ -195,3 +195,31 @@ fn many_earlier_timers_are_adjusted_in_portions() {
     assert!(calls > MANY as usize / ADJUST_AT_CHECK, "{calls} calls");
     timers.lock().verify_idle();
 }
+
+/// A removal behind the walk, by which the last entry moves up past the walk, and an entry before it down.
+#[test]
+fn a_removal_keeps_what_the_walk_has_not_found() {
+    let timers = Timers::<Arc<Timer>>::new(0);
+    // Entry `i` has the children `4 * i + 1` to `4 * i + 4`. Those of entry 1 are the latest.
+    let whens = (0..21).map(|i| match i {
+        1 => 100,
+        5..=8 => 200,
+        _ => i,
+    });
+    let all: Vec<_> = whens.map(|when| (Arc::new(Timer::new()), when)).collect();
+    for (seq, (timer, when)) in all.iter().enumerate() {
+        assert!(timer.begin(0, *when, 0, seq as u64));
+        timers.lock().insert(*when, timer.clone());
+    }
+    let (soon, gone) = (&all[1].0, &all[5].0);
+    soon.modify_in_heap(Waiting, (0, 0, 1), |_| &timers.counts);
+    // The portion ends behind entry 4: entry 1 is not examined.
+    assert_eq!(timers.lock().adjust(0, 16), 16);
+    assert!(gone.delete(|_| &timers.counts));
+    timers.lock().remove_deleted(gone);
+    assert_eq!(gone.state(), Removed);
+    let mut fired = Vec::new();
+    timers.check(0, false, &mut |_, seq, _| fired.push(seq));
+    fired.sort_unstable();
+    assert_eq!(fired, [0, 1]);
+}
