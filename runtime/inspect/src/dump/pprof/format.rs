@@ -13,6 +13,8 @@ pub(crate) mod proto {
         pub(crate) sample_type: Vec<ValueType>,
         #[prost(message, repeated, tag = "2")]
         pub(crate) sample: Vec<Sample>,
+        #[prost(message, repeated, tag = "3")]
+        pub(crate) mapping: Vec<Mapping>,
         #[prost(message, repeated, tag = "4")]
         pub(crate) location: Vec<Location>,
         #[prost(message, repeated, tag = "5")]
@@ -61,10 +63,28 @@ pub(crate) mod proto {
         pub(crate) num: i64,
     }
 
+    #[derive(Clone, Copy, PartialEq, prost::Message)]
+    pub(crate) struct Mapping {
+        #[prost(uint64, tag = "1")]
+        pub(crate) id: u64,
+        #[prost(int64, tag = "5")]
+        pub(crate) filename: i64,
+        #[prost(bool, tag = "7")]
+        pub(crate) has_functions: bool,
+        #[prost(bool, tag = "8")]
+        pub(crate) has_filenames: bool,
+        #[prost(bool, tag = "9")]
+        pub(crate) has_line_numbers: bool,
+        #[prost(bool, tag = "10")]
+        pub(crate) has_inline_frames: bool,
+    }
+
     #[derive(Clone, PartialEq, prost::Message)]
     pub(crate) struct Location {
         #[prost(uint64, tag = "1")]
         pub(crate) id: u64,
+        #[prost(uint64, tag = "2")]
+        pub(crate) mapping_id: u64,
         #[prost(uint64, tag = "3")]
         pub(crate) address: u64,
         #[prost(message, repeated, tag = "4")]
@@ -92,6 +112,9 @@ pub(crate) mod proto {
     }
 }
 
+/// The id of the one mapping, which all locations have.
+const PROGRAM: u64 = 1;
+
 /// A profile in the making. Its ids are places in its lists, from 1.
 pub(crate) struct Tables {
     pub(crate) profile: proto::Profile,
@@ -106,6 +129,17 @@ impl Tables {
         let mut this = Tables { profile, strings: HashMap::new(), functions: HashMap::new() };
         // The first string must be empty.
         this.string("");
+        let filename = this.string(&std::env::current_exe().unwrap_or_default().to_string_lossy());
+        // pprof would look up the names anew where it is given the program, and take each address for one of
+        // the file.
+        this.profile.mapping.push(proto::Mapping {
+            id: PROGRAM,
+            filename,
+            has_functions: true,
+            has_filenames: true,
+            has_line_numbers: true,
+            has_inline_frames: true,
+        });
         this
     }
 
@@ -146,7 +180,25 @@ impl Tables {
     /// first. Returns its id.
     pub(crate) fn add_location(&mut self, address: u64, line: Vec<proto::Line>) -> u64 {
         let id = self.profile.location.len() as u64 + 1;
-        self.profile.location.push(proto::Location { id, address, line });
+        self.profile.location.push(proto::Location { id, mapping_id: PROGRAM, address, line });
         id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `go tool pprof PROGRAM PROFILE` looks up the names of locations whose mapping has none.
+    #[test]
+    fn the_mapping_of_each_location_has_names() {
+        let mut tables = Tables::new();
+        let line = tables.line("main", "main.rs", 3);
+        tables.add_location(0x1000, vec![line]);
+        let proto::Profile { mapping, location, string_table, .. } = tables.profile;
+        assert_eq!((mapping.len(), location[0].mapping_id), (1, mapping[0].id));
+        assert!(mapping[0].has_functions && mapping[0].has_filenames && mapping[0].has_line_numbers);
+        let program = std::env::current_exe().unwrap();
+        assert_eq!(string_table[mapping[0].filename as usize], program.to_string_lossy());
     }
 }
