@@ -13,6 +13,8 @@
 //! | `/heap` | a [heap profile](crate::profile#heap-profiles) for pprof; also `?format=folded` |
 //! | `/waits?seconds=10` | a [profile of waiting](crate::profile::waits) for pprof; also `&format=folded` |
 //!
+//! [`Handler`] has the same answers for a server of the program's own, behind its log-in.
+//!
 //! Requests are answered by plain OS threads of the server's own, so the page works while green threads keep
 //! every P.
 //!
@@ -49,7 +51,9 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use inspect::debug::{Rules, Server as Serving, Token};
+#[doc(inline)]
+pub use inspect::debug::Answer;
+use inspect::debug::{Handler as Answering, Rules, Server as Serving, Token};
 
 /// What a server may do; [`Server::builder`] makes it.
 #[derive(Clone, Debug, Default)]
@@ -149,6 +153,87 @@ impl Server {
     /// ```
     pub fn local_addr(&self) -> SocketAddr {
         self.serving.local_addr()
+    }
+}
+
+/// The answers of the page without its server: for a path of a server that the program has, behind its log-in.
+///
+/// What [who may ask](self#who-may-ask) lists are checks of [`serve`]. With a handler they are the program's:
+/// answer only those who have logged in, and refuse requests that pages of other sites make. The links of the
+/// page are relative, so its own path must end with `/`, as `/debug/`.
+///
+/// Locks record their holders while a handler lives, as with [`serve`]. Two dumps, traces or heap profiles of
+/// a handler exist at once.
+///
+/// ```
+/// use runtime::debug::{Answer, Handler};
+///
+/// /// The part of a server that answers `/debug/..`.
+/// fn inside(page: &Handler, method: &str, target: &str) -> std::io::Result<Option<Answer>> {
+///     let Some(target) = target.strip_prefix("/debug") else { return Ok(None) };
+///     page.answer(method, target).map(Some)
+/// }
+///
+/// let page = Handler::new();
+/// let dump = inside(&page, "GET", "/debug/dump?format=json")?.unwrap();
+/// assert_eq!(dump.status(), 200);
+/// assert!(inside(&page, "GET", "/orders")?.is_none());
+/// # std::io::Result::Ok(())
+/// ```
+pub struct Handler {
+    answering: Answering,
+}
+
+impl Handler {
+    /// Returns a handler. The metrics are those of the caller's runtime. On a plain OS thread it is the
+    /// default runtime. May be called on any thread.
+    ///
+    /// # Panics
+    ///
+    /// Panics on a plain OS thread if the default runtime cannot be started.
+    ///
+    /// ```
+    /// let page = runtime::debug::Handler::new();
+    /// assert_eq!(page.answer("GET", "/metrics")?.status(), 200);
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[allow(clippy::new_without_default, reason = "it may start the default runtime")]
+    pub fn new() -> Handler {
+        Handler { answering: Answering::new(&crate::metrics::current()) }
+    }
+
+    /// Answers a request. `target` is the path, as in the table [above](self), with the query. Other methods
+    /// than `GET` and `HEAD` give the status 405.
+    ///
+    /// Waits as in [`blocking`](crate::blocking()) until the answer is made, by an OS thread of its own: up to
+    /// the `seconds` of the target, and 30 more for the room of a large answer. Async code calls it in
+    /// [`spawn`](crate::spawn()), and awaits the handle. May be called on any thread.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error if no thread can be started, and `Unsupported` in a [forked
+    /// child](crate::docs::fork).
+    ///
+    /// # Cancellation
+    ///
+    /// A cancellation does not end it.
+    ///
+    /// ```
+    /// # runtime::block_on(|| {
+    /// let page = runtime::debug::Handler::new();
+    /// let answer = page.answer("GET", "/dump?format=grouped")?;
+    /// println!("{} {:?}\n{}", answer.status(), answer.headers(), String::from_utf8_lossy(answer.body()));
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
+    /// ```
+    pub fn answer(&self, method: &str, target: &str) -> io::Result<Answer> {
+        self.answering.answer(method, target)
+    }
+}
+
+impl fmt::Debug for Handler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.answering.fmt(f)
     }
 }
 

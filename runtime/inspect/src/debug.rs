@@ -4,10 +4,13 @@
 mod answer;
 mod client;
 mod connections;
+mod handler;
 mod request;
 mod rooms;
 mod server;
 mod token;
 
+pub use answer::Answer;
+pub use handler::Handler;
 pub use server::{Access, Rules, Server};
 pub use token::Token;

@@ -14,6 +14,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "debug")]
+mod apart;
+#[cfg(feature = "debug")]
 #[doc(hidden)]
 pub mod debug;
 pub mod dump;

@@ -2,7 +2,6 @@
 //! what users see. The signal is in `profile/sampler.rs`; here the stacks get their names. Heap profiles are
 //! in `profile/heap.rs`.
 
-mod apart;
 pub(crate) mod heap;
 mod pprof;
 mod sampler;
@@ -17,6 +16,7 @@ pub use heap::{Heap, HeapSite, HeapSum, Profiled, heap, set_heap_rate};
 use sampler::Sampler;
 use sched::interrupted::Thread;
 
+use crate::apart;
 use crate::stacks::folded;
 use crate::stacks::frame::Frame;
 use crate::stacks::walk::Stacks;

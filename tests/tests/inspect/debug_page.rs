@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use runtime::channel::bounded;
-use runtime::debug::{self, Server};
+use runtime::debug::{self, Handler, Server};
 use runtime::dump::{Object, Snapshot};
 use runtime::sync::{Mutex, RwLock};
 use runtime::{Builder, spawn, thread};
@@ -494,4 +494,97 @@ fn curl_reads_it() {
     let refused =
         curl(&["-o", "/dev/null", "-w", "%{http_code}", "-H", "Origin: http://evil.example", &url("/dump")]);
     assert_eq!(refused.stdout, b"403");
+}
+
+/// Answers one request a connection: `/debug/..` by the page for those who have logged in.
+fn serve_with_log_in(listener: &runtime::net::TcpListener, page: &Handler) {
+    for stream in listener.incoming() {
+        let mut stream = stream.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            head.extend(byte);
+        }
+        let head = String::from_utf8(head).unwrap();
+        let (method, rest) = head.split_once(' ').unwrap();
+        let (target, _) = rest.split_once(' ').unwrap();
+        let (status, headers, body) = match target.strip_prefix("/debug") {
+            Some(target) if head.contains("Cookie: session=7\r\n") => {
+                let answer = page.answer(method, target).unwrap();
+                (answer.status(), answer.headers(), answer.body().to_vec())
+            }
+            Some(_) => (401, Vec::new(), Vec::new()),
+            None => (200, Vec::new(), b"shop".to_vec()),
+        };
+        let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let head = format!("HTTP/1.1 {status} OK\r\n{headers}Content-Length: {}\r\n\r\n", body.len());
+        stream.write_all(&[head.as_bytes(), &body].concat()).unwrap();
+    }
+}
+
+#[test]
+fn a_program_has_the_page_behind_its_own_server_and_log_in() {
+    on(2, || {
+        let listener = runtime::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = spawn(move || serve_with_log_in(&listener, &Handler::new()));
+        let ask = |path: &str, header: &str| {
+            runtime::blocking(|| ask_raw(address, &format!("GET {path} HTTP/1.1\r\n{header}\r\n")))
+        };
+        let logged_in = "Cookie: session=7\r\n";
+        let page = ask("/debug/", logged_in);
+        assert!(page.contains("\r\nContent-Security-Policy: default-src 'none'"), "{page}");
+        let page = body(&page);
+        // The browser asks below `/debug/`.
+        assert!(page.contains("fetch(\"metrics\")") && page.contains("href=\"dump\""));
+        assert!(!page.contains("fetch(\"/") && !page.contains("href=\"/"));
+        let grouped = ask("/debug/dump?format=grouped", logged_in);
+        assert!(body(&grouped).contains("serve_with_log_in"), "{grouped}");
+        let pprof = ask("/debug/dump?format=pprof", logged_in);
+        assert!(pprof.contains("Content-Disposition: attachment; filename=\"green_threads.pb\"\r\n"));
+        assert!(body(&ask("/debug/metrics", logged_in)).contains("runtime_"));
+        let waits = thread::spawn(parks_here);
+        let profile = ask("/debug/waits?seconds=1&format=folded", logged_in);
+        assert!(body(&profile).contains("parks_here;"), "{profile}");
+        waits.cancel();
+        assert!(ask("/debug/dump", "").starts_with("HTTP/1.1 401 "));
+        assert_eq!(body(&ask("/", "")), "shop");
+        server.cancel();
+    });
+}
+
+#[test]
+fn a_handler_refuses_with_a_status() {
+    // On a plain OS thread, too: the metrics are those of the default runtime.
+    let page = Handler::new();
+    let status = |method, target| page.answer(method, target).unwrap().status();
+    for target in ["/", "/dump", "/metrics"] {
+        assert_eq!([status("GET", target), status("HEAD", target)], [200; 2], "{target}");
+    }
+    assert_eq!([status("POST", "/dump"), status("get", "/dump"), status("", "/")], [405; 3]);
+    assert_eq!([status("GET", "/no"), status("GET", ""), status("GET", "dump")], [404; 3]);
+    assert_eq!([status("GET", "/dump?format=x"), status("GET", "/trace?seconds=0")], [400; 2]);
+    assert_eq!(status("HEAD", "/profile"), 405);
+}
+
+#[test]
+fn a_third_dump_of_a_handler_waits_for_one_of_two() {
+    on(2, || {
+        let page = Arc::new(Handler::new());
+        let dump = || page.answer("GET", "/dump").unwrap();
+        let (first, second) = (dump(), dump());
+        assert_eq!([first.status(), second.status()], [200; 2]);
+        let third = spawn({
+            let page = page.clone();
+            move || page.answer("GET", "/dump").unwrap().status()
+        });
+        // It has begun, and looks for room each 50 ms.
+        runtime::sleep(Duration::from_millis(300));
+        assert!(!third.is_finished(), "three dumps at once");
+        // What is small needs no room.
+        assert_eq!(page.answer("GET", "/metrics").unwrap().status(), 200);
+        drop(first);
+        assert_eq!(third.join().unwrap(), 200);
+    });
 }

@@ -37,14 +37,18 @@ impl Request {
         }
         check_origin(head.headers, &access.hosts)?;
         check_token(head.headers, access)?;
-        let is_head = match head.method {
-            Some("GET") => false,
-            Some("HEAD") => true,
+        Request::of(head.method.unwrap_or_default(), head.path.unwrap_or("/")).map(Some)
+    }
+
+    /// Returns the request for `target`, a path and a query.
+    pub(super) fn of(method: &str, target: &str) -> Result<Request, Refusal> {
+        let is_head = match method {
+            "GET" => false,
+            "HEAD" => true,
             _ => return Err(Refusal(405, "only GET and HEAD are served")),
         };
-        let target = head.path.unwrap_or("/");
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        Ok(Some(Request { path: path.into(), query: query.into(), is_head }))
+        Ok(Request { path: path.into(), query: query.into(), is_head })
     }
 
     /// Returns the value of a parameter of the query.

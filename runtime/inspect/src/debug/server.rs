@@ -8,7 +8,7 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -18,8 +18,7 @@ use waits::locks::Tracking;
 use super::answer::{Answer, answer};
 use super::client::Client;
 use super::connections::Connections;
-use super::request::Refusal;
-use super::rooms::Rooms;
+use super::handler::Source;
 use super::token::Token;
 
 /// How long the drop of a server tries to reach its thread.
@@ -66,9 +65,8 @@ impl Rules {
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
             access: self.access,
-            sched: Arc::downgrade(&sched()),
+            source: Source::new(&sched()),
             connections: Connections::default(),
-            rooms: Arc::default(),
         });
         let (accepts, its_shared) = (listener.try_clone()?, shared.clone());
         let thread = starting::start(thread::Builder::new().name("debug".into()), move || {
@@ -82,10 +80,8 @@ impl Rules {
 /// What the threads of a server have in common.
 pub(super) struct Shared {
     access: Access,
-    /// The runtime that gives the metrics.
-    pub(super) sched: Weak<Sched>,
+    source: Source,
     pub(super) connections: Connections,
-    pub(super) rooms: Arc<Rooms>,
 }
 
 /// A server of the debug page. The drop ends it, and breaks its connections.
@@ -169,8 +165,11 @@ fn connected(stream: TcpStream, shared: &Shared) {
     let Some(_open) = shared.connections.open(&stream) else { return };
     let mut client = Client::new(stream, &shared.connections);
     let (answer, is_head) = match sched::at_rest(|| client.request(&shared.access)) {
-        Ok(Ok(request)) => (answer(&request, shared, &client), request.is_head),
-        Ok(Err(Refusal(status, why))) => (Answer::text(status, format!("{why}\n")), false),
+        Ok(Ok(request)) => {
+            let wait = |time| sched::at_rest(|| client.wait(time));
+            (answer(&request, &shared.source, &wait), request.is_head)
+        }
+        Ok(Err(refusal)) => (Answer::from(refusal), false),
         Err(_) => return,
     };
     let _ = sched::at_rest(|| client.send(&answer, is_head));

@@ -19,7 +19,7 @@ use std::io;
 pub use allocator::Profiled;
 use sums::Seen;
 
-use super::apart;
+use crate::apart;
 use crate::dump::{Frame, Place};
 use crate::stacks::folded;
 use crate::stacks::kept::KEPT;

@@ -1,10 +1,9 @@
-//! Profiles are made on OS threads of their own.
+//! Profiles, and answers of the debug page for a caller, are made on OS threads of their own.
 
 use std::io;
 
-/// Calls `take` on an OS thread of its own, as in `blocking`: a green thread's stack may
-/// be nearly full.
-pub(super) fn call<T: Send>(name: &str, take: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+/// Calls `take` on an OS thread of its own, as in `blocking`: a green thread's stack may be nearly full.
+pub(crate) fn call<T: Send>(name: &str, take: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     sched::park::blocking(|| {
         std::thread::scope(|s| {
             let builder = std::thread::Builder::new().name(name.into());
