@@ -156,7 +156,7 @@ impl Server {
     }
 }
 
-/// The answers of the page without its server: for a path of a server that the program has, behind its log-in.
+/// The answers of the page without its server: for a path of the program's own server, behind its log-in.
 ///
 /// What [who may ask](self#who-may-ask) lists are checks of [`serve`]. With a handler they are the program's:
 /// answer only those who have logged in, and refuse requests that pages of other sites make. The links of the
@@ -205,9 +205,9 @@ impl Handler {
     /// Answers a request. `target` is the path, as in the table [above](self), with the query. Other methods
     /// than `GET` and `HEAD` give the status 405.
     ///
-    /// Waits as in [`blocking`](crate::blocking()) until the answer is made, by an OS thread of its own: up to
-    /// the `seconds` of the target, and 30 more for the room of a large answer. Async code calls it in
-    /// [`spawn`](crate::spawn()), and awaits the handle. May be called on any thread.
+    /// Waits as in [`blocking`](crate::blocking()) until the answer is made, by an OS thread of its own. That
+    /// takes up to the `seconds` of the target, and 30 more for the room of a large answer. Async code calls it
+    /// in [`spawn`](crate::spawn()), and awaits the handle. May be called on any thread.
     ///
     /// # Errors
     ///

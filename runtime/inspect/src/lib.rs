@@ -14,8 +14,6 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "debug")]
-mod apart;
-#[cfg(feature = "debug")]
 #[doc(hidden)]
 pub mod debug;
 pub mod dump;

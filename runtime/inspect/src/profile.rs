@@ -16,7 +16,7 @@ pub use heap::{Heap, HeapSite, HeapSum, Profiled, heap, set_heap_rate};
 use sampler::Sampler;
 use sched::interrupted::Thread;
 
-use crate::apart;
+use crate::stacks::apart;
 use crate::stacks::folded;
 use crate::stacks::frame::Frame;
 use crate::stacks::walk::Stacks;

@@ -1,6 +1,7 @@
 //! Stacks: copies of them as addresses, and addresses as frames with names. Dumps, hogs, traces and profiles
 //! show them.
 
+pub(crate) mod apart;
 pub(crate) mod folded;
 pub(crate) mod frame;
 pub(crate) mod kept;

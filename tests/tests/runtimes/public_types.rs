@@ -437,7 +437,9 @@ fn in_debug() {
     use runtime::debug;
     use runtime::profile::{Heap, HeapSite, HeapSum, Profile, Profiled};
     table! {
+        debug::Answer: "SYUR";
         debug::Builder: "SYUR";
+        debug::Handler: "SYUR";
         debug::Server: "SYUR";
         Heap: "SYUR";
         HeapSite: "SYUR";

@@ -86,7 +86,7 @@ impl<'c> Client<'c> {
 
     /// Sends the answer. Fails if the client does not read it in time.
     pub(super) fn send(mut self, answer: &Answer, is_head: bool) -> io::Result<()> {
-        let (head, body) = (answer.head(), if is_head { &[][..] } else { &answer.body() });
+        let (head, body) = (answer.head(), if is_head { &[][..] } else { answer.body() });
         let until = Instant::now() + time_for(head.len() + body.len());
         // The last wait may have left it so.
         self.stream.set_nonblocking(false)?;

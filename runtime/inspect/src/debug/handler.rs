@@ -11,7 +11,7 @@ use waits::locks::Tracking;
 use super::answer::{Answer, answer};
 use super::request::Request;
 use super::rooms::Rooms;
-use crate::apart;
+use crate::stacks::apart;
 
 /// What the answers are made of.
 pub(super) struct Source {

@@ -19,8 +19,8 @@ use std::io;
 pub use allocator::Profiled;
 use sums::Seen;
 
-use crate::apart;
 use crate::dump::{Frame, Place};
+use crate::stacks::apart;
 use crate::stacks::folded;
 use crate::stacks::kept::KEPT;
 use crate::stacks::walk::Stacks;

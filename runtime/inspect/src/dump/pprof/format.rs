@@ -189,7 +189,7 @@ impl Tables {
 mod tests {
     use super::*;
 
-    /// `go tool pprof PROGRAM PROFILE` looks up the names of locations whose mapping has none.
+    /// `go tool pprof PROGRAM PROFILE` looks up names that the mapping of a location does not have.
     #[test]
     fn the_mapping_of_each_location_has_names() {
         let mut tables = Tables::new();

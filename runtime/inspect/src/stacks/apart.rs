@@ -3,6 +3,7 @@
 use std::io;
 
 /// Calls `take` on an OS thread of its own, as in `blocking`: a green thread's stack may be nearly full.
+#[allow(dead_code, reason = "the feature `debug` alone uses it")]
 pub(crate) fn call<T: Send>(name: &str, take: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     sched::park::blocking(|| {
         std::thread::scope(|s| {
