@@ -18,8 +18,8 @@
 //!   [`runtime::net`](crate::net) work there, with names, latency, [partitions](mod@net) and nodes that are
 //!   killed and restarted. So does `std::net` with `runtime::interpose!(sim)`. [`Faults`] happen by
 //!   themselves. Unix sockets work within a node.
-//! - **HTTP.** hyper runs with `runtime::hyper`. With `runtime::interpose!(sim)` axum and
-//!   reqwest run, too, on a tokio runtime of one thread for each node.
+//! - **HTTP.** hyper runs with `runtime::hyper`. tokio's own runtime is not
+//!   supported: two runs of it with the same seed can differ.
 //! - **Files.** Each node has a [disk](mod@fs), on which [`runtime::fs`](crate::fs) works. Its calls take
 //!   simulated time. It outlives kills; a power cut loses what is not synced.
 //! - **Randomness** of the system is simulated: the keys of `HashMap`s and the crate `getrandom` depend on
