@@ -64,8 +64,9 @@ pub struct Builder {
 
 impl Builder {
     /// Lets the server bind to addresses that other machines can reach. They can then read names of
-    /// functions, files and sockets of the program, and cost it time. There is no password. A page of another
-    /// site in a browser on one of them can start profiles and traces; see [who may ask](self#who-may-ask).
+    /// functions, files and sockets of the program, and cost it time, unless a [`token`](Builder::token) is
+    /// asked for. Without one, a page of another site in a browser on one of them can start profiles and
+    /// traces; see [who may ask](self#who-may-ask).
     pub fn allow_remote(mut self) -> Builder {
         self.rules.remote = true;
         self

@@ -218,7 +218,8 @@ fn a_clock_never_goes_back() {
     });
 }
 
-/// Green threads that end give their places, with their timers, to those of other nodes.
+/// Green threads that end give their places, with their timers, to others. (That a timer leaves the heap of
+/// another clock is not shown by this: it passes without `Heaps::remove`, too.)
 #[test]
 fn a_timer_that_was_another_clocks_goes_by_the_present_one() {
     with_clocks().check_determinism(true).explore(30, || {
