@@ -50,6 +50,7 @@
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 #[doc(inline)]
 pub use inspect::debug::Answer;
@@ -231,6 +232,9 @@ impl Handler {
         self.answering.answer(method, target)
     }
 }
+
+impl UnwindSafe for Handler {}
+impl RefUnwindSafe for Handler {}
 
 impl fmt::Debug for Handler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
