@@ -378,7 +378,8 @@ pub mod simulation {
     pub use crate::api::node::{gs_of, is_left, leave, leave_myself};
     pub use crate::api::point::{point, point_in_drop, unwind_at_end};
     pub use crate::api::simulation::{
-        MAX_CLOCKS, OutsideWait, block, deliver, is_here, is_user_code, now, record_time, refuses,
+        MAX_CLOCKS, OutsideWait, block, deliver, is_here, is_user_code, now, panics_outside, record_time,
+        refuses,
     };
     pub use crate::choices::simulation::{
         Phase, Simulation, node, note_threads_are_caught, set_node, threads_are_caught,

@@ -407,6 +407,8 @@ impl<T: Send + 'static> Node<T> {
 fn end_all(node: u32) {
     const YIELDS: usize = 1000;
     const SLEEPS: usize = 1000;
+    // While a thread panics and waits for an OS thread outside. Each takes at least two milliseconds of real time.
+    const SLEEPS_IN_A_PANIC: usize = 10_000;
     // A look at all green threads of the process takes long where many were left behind.
     const ROUNDS_OF_A_LOOK: usize = 50;
     let mut threads = Vec::new();
@@ -422,7 +424,8 @@ fn end_all(node: u32) {
         if simulation::node() == node {
             sched::park::unwind_if_cancelled();
         }
-        if round == YIELDS + SLEEPS && simulation::threads_are_caught(thread::yield_now) {
+        let patience = if simulation::panics_outside() { SLEEPS_IN_A_PANIC } else { SLEEPS };
+        if round >= YIELDS + patience && simulation::threads_are_caught(thread::yield_now) {
             return threads.iter().for_each(simulation::leave);
         }
         // Destructors may wait for a while.

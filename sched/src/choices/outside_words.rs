@@ -38,7 +38,8 @@ const BEFORE_A_DEADLOCK: u32 = 100_000;
 const BEFORE_A_DEADLOCK_IN_A_PANIC: u32 = 60 * BEFORE_A_DEADLOCK;
 
 /// What a simulated scheduler knows of these waits.
-// Relaxed, throughout: one M runs all Gs of a simulation.
+// Relaxed, throughout: one M runs all Gs of a simulation. The thread that ends it reads `panicking` after that
+// M has counted its P as idle, by SeqCst.
 #[derive(Debug, Default)]
 pub(crate) struct Outside {
     /// The Gs that wait for static words.
@@ -67,6 +68,11 @@ impl Outside {
         self.looks.store(0, Ordering::Relaxed);
     }
 
+    /// Returns `true` if a G that panics waits for a static word.
+    pub(crate) fn panics(&self) -> bool {
+        self.panicking.load(Ordering::Relaxed) > 0
+    }
+
     /// Returns `true` if a G waits for a static word.
     pub(crate) fn is_waited_for(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
@@ -77,7 +83,7 @@ impl Outside {
     pub(crate) fn may_wake(&self, timed: bool) -> bool {
         let most = match timed {
             true => BEFORE_A_TIMER,
-            false if self.panicking.load(Ordering::Relaxed) > 0 => BEFORE_A_DEADLOCK_IN_A_PANIC,
+            false if self.panics() => BEFORE_A_DEADLOCK_IN_A_PANIC,
             false => BEFORE_A_DEADLOCK,
         };
         if !self.is_waited_for() || self.looks.load(Ordering::Relaxed) >= most {

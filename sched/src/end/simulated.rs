@@ -40,8 +40,9 @@ impl Sched {
     }
 
     /// Cancels all Gs of a simulated scheduler, which has begun to close. Waits until they have ended, or
-    /// until none will run any more, at most for `time`. Blocks the caller. *Runs on: a thread that is no G
-    /// of this runtime.*
+    /// until none will run any more, at most for `time`. A G that panics and waits for a thread outside may
+    /// run again: it may be in the panic hook, and would keep std's lock of the hook. Blocks the caller.
+    /// *Runs on: a thread that is no G of this runtime.*
     #[must_use]
     pub fn cancel_simulated(&self, time: Duration) -> Ended {
         let (start, mut quiet) = (Instant::now(), 0);
@@ -50,10 +51,12 @@ impl Sched {
                 return Ended::All;
             }
             quiet = if self.idle.idle_ps() == self.procs() { quiet + 1 } else { 0 };
-            if quiet >= QUIET_ROUNDS && self.leave_all_parked() {
+            let is_late = start.elapsed() >= time;
+            let may_run = || !is_late && self.simulated().is_some_and(|simulated| simulated.outside.panics());
+            if quiet >= QUIET_ROUNDS && !may_run() && self.leave_all_parked() {
                 return Ended::ButLeft;
             }
-            if start.elapsed() >= time {
+            if is_late {
                 return Ended::No;
             }
         }
