@@ -139,8 +139,9 @@ fn a_pinned_reader_is_woken() {
 #[test]
 fn a_byte_that_came_in_time_is_received_late() {
     let _watchdog = Watchdog::new();
-    let late = (0..40).filter(|_| is_received_late()).count();
-    assert!(late >= 4, "only {late} of 40 green threads computed on the OS thread of the reader");
+    // Which OS thread a green thread starts on depends on the load of the machine.
+    let late = (0..400).filter(|_| is_received_late()).take(8).count();
+    assert_eq!(late, 8, "so few of 400 green threads computed on the OS thread of the reader");
 }
 
 /// Returns `true` if a green thread computed on the reader's OS thread until after its time.
