@@ -407,7 +407,8 @@ impl<T: Send + 'static> Node<T> {
 fn end_all(node: u32) {
     const YIELDS: usize = 1000;
     const SLEEPS: usize = 1000;
-    // While a thread panics and waits for an OS thread outside. Each takes at least two milliseconds of real time.
+    // While a thread panics and waits for an OS thread outside. Each takes at least two milliseconds of real
+    // time.
     const SLEEPS_IN_A_PANIC: usize = 10_000;
     // A look at all green threads of the process takes long where many were left behind.
     const ROUNDS_OF_A_LOOK: usize = 50;

@@ -106,8 +106,8 @@ impl Drop for OutsideWait {
     }
 }
 
-/// Returns `true` if a G of the simulation panics, and waits for a word that a thread outside may change. It may
-/// be in the panic hook, and would keep std's lock of the hook if it was left behind. *Runs on: a G of the
+/// Returns `true` if a G of the simulation panics, and waits for a word that a thread outside may change. It
+/// may be in the panic hook, and would keep std's lock of the hook if it was left behind. *Runs on: a G of the
 /// simulation.*
 #[must_use]
 pub fn panics_outside() -> bool {

@@ -38,8 +38,8 @@ const BEFORE_A_DEADLOCK: u32 = 100_000;
 const BEFORE_A_DEADLOCK_IN_A_PANIC: u32 = 60 * BEFORE_A_DEADLOCK;
 
 /// What a simulated scheduler knows of these waits.
-// Relaxed, throughout: one M runs all Gs of a simulation. The thread that ends it reads `panicking` after that
-// M has counted its P as idle, by SeqCst.
+// Relaxed, throughout: one M runs all Gs of a simulation. The thread that ends it reads `panicking` after
+// that M has counted its P as idle, by SeqCst.
 #[derive(Debug, Default)]
 pub(crate) struct Outside {
     /// The Gs that wait for static words.
