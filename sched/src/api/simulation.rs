@@ -107,8 +107,8 @@ impl Drop for OutsideWait {
 }
 
 /// Returns `true` if a G of the simulation panics, and waits for a word that a thread outside may change. It
-/// may be in the panic hook, and would keep std's lock of the hook if it was left behind. *Runs on: a G of the
-/// simulation.*
+/// may be in the panic hook, and would keep std's lock of the hook if it was left behind. *Runs on: a G of
+/// the simulation.*
 #[must_use]
 pub fn panics_outside() -> bool {
     on_m(|m| m.sched().simulated().is_some_and(|simulated| simulated.outside.panics())).unwrap_or(false)
