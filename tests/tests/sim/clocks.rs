@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use runtime::net::{TcpListener, TcpStream, UdpSocket};
 use runtime::sim::{self, Builder, Faults, Node, Strategy};
 use runtime::sync::{Condvar, Mutex};
-use runtime::time::{Interval, Ticker, Timer, interval, sleep_async, timeout, timeout_async};
+use runtime::time::{Interval, Ticker, Timer, after_func, interval, sleep_async, timeout, timeout_async};
 use runtime::{block_on, channel, context::Context, sleep, sleep_until, spawn, thread, yield_now};
 
 const S: Duration = Duration::from_secs(1);
@@ -218,8 +218,44 @@ fn a_clock_never_goes_back() {
     });
 }
 
-/// Green threads that end give their places, with their timers, to others. (That a timer leaves the heap of
-/// another clock is not shown by this: it passes without `Heaps::remove`, too.)
+/// A timer that is armed at one node, and then anew at another, leaves the heap of the first clock.
+#[test]
+fn a_timer_that_is_reset_goes_by_the_clock_of_the_caller() {
+    with_clocks().check_determinism(true).explore(10, || {
+        let slow = node("slow", -400_000, || {
+            let (called, calls) = channel::unbounded();
+            let function = after_func(3600 * S, move || _ = called.send(()));
+            (Timer::new(3600 * S), Ticker::new(3600 * S), function, calls)
+        });
+        let (timer, ticker, function, calls) = slow.join().unwrap();
+        let fast = node("fast", 400_000, move || {
+            for seconds in [1000, 1] {
+                let waits: [(&str, &dyn Fn()); 3] = [
+                    ("timer", &|| {
+                        timer.reset(seconds * S);
+                        timer.channel().recv().unwrap();
+                    }),
+                    ("ticker", &|| {
+                        ticker.reset(seconds * S);
+                        ticker.channel().recv().unwrap();
+                    }),
+                    ("function", &|| {
+                        function.reset(seconds * S);
+                        calls.recv().unwrap();
+                    }),
+                ];
+                for (name, wait) in waits {
+                    let took = time(wait);
+                    assert!(is_about(took, seconds * S), "{name}: {took:?} and not {seconds} s");
+                }
+                ticker.reset(3600 * S);
+            }
+        });
+        fast.join().unwrap();
+    });
+}
+
+/// Green threads that end give their places, with their timers, to others.
 #[test]
 fn a_timer_that_was_another_clocks_goes_by_the_present_one() {
     with_clocks().check_determinism(true).explore(30, || {
