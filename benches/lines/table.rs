@@ -19,6 +19,15 @@ use crate::places;
 /// A place that writes shared lines less often in an operation is left out: it is rare work, such as a sample.
 const RARE: f64 = 0.1;
 
+/// Files that are left out: this program's own lines, by which it waits for an operation; and the samples of
+/// wake-ups. A P takes one sample in 4 ms at most, so that their share of an operation depends on the time.
+const LEFT_OUT: [&str; 4] = [
+    "benches/lines/",
+    "sched/src/notes/latency.rs",
+    "sched/src/notes/places.rs",
+    "sched/src/notes/sampling.rs",
+];
+
 /// The counts of one operation.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct Row {
@@ -50,8 +59,7 @@ pub(crate) fn row(counted: Counted, procs: usize, print: bool) -> Row {
     let mut sums: BTreeMap<_, Sums> = BTreeMap::new();
     for transfer in &counted.transfers {
         let Some(place) = names.get(&transfer.place) else { continue };
-        // This program's own lines, by which it waits for an operation.
-        if place.file.starts_with("benches/lines/") {
+        if LEFT_OUT.iter().any(|file| place.file.starts_with(file)) {
             continue;
         }
         let sums = sums.entry((place, transfer.write)).or_default();
@@ -110,12 +118,15 @@ impl Row {
     fn worse_than(&self, before: &Row, tolerance: Tolerance) -> Vec<String> {
         let over = |now: f64, before: f64| now > before * tolerance.factor + tolerance.lines;
         let mut worse = Vec::new();
-        for (what, now, before) in
-            [("lines that move", self.moved, before.moved), ("shared lines", self.shared, before.shared)]
-        {
-            if over(now, before) {
-                worse.push(format!("{now:.2} {what} in an operation, {before:.2} before"));
-            }
+        // Whether an idle M waits for the network is chance: such an M takes two lines of a socket in use.
+        if over(self.moved, before.moved + 2.0) {
+            worse.push(format!("{:.2} lines move in an operation, {:.2} before", self.moved, before.moved));
+        }
+        if over(self.shared, before.shared) {
+            worse.push(format!(
+                "{:.2} shared lines move in an operation, {:.2} before",
+                self.shared, before.shared
+            ));
         }
         for (place, now) in &self.writes {
             let before = before.writes.get(place).copied().unwrap_or(0.0);
@@ -217,8 +228,8 @@ mod tests {
     #[test]
     fn one_more_shared_line_fails() {
         let found = worse("spawn moved 1.30 shared 1.05\nspawn writes 1.00 b.rs g\n");
-        assert_eq!(found.len(), 3, "{found:?}");
-        assert!(found[2].ends_with("b.rs g"), "{found:?}");
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[1].ends_with("b.rs g"), "{found:?}");
     }
 
     #[test]
@@ -236,6 +247,15 @@ mod tests {
         ));
         let most = "sleep moved 3.00 shared 1.50\nsleep writes 1.30 a.rs f\nsleep writes 0.20 b.rs g\n";
         assert_eq!(row.text("sleep"), most);
+    }
+
+    #[test]
+    fn more_lines_of_two_ps_fail() {
+        assert_eq!(worse("spawn moved 2.70 shared 0.05\n").len(), 0);
+        assert_eq!(
+            worse("spawn moved 3.10 shared 0.05\n"),
+            ["spawn: 3.10 lines move in an operation, 0.30 before"]
+        );
     }
 
     #[test]
