@@ -1,6 +1,7 @@
 //! The model of caches (`hooks/`) with which `ci/lines.sh` links this program.
 //!
-//! Its functions are looked up by name: so the program also compiles without the model, and then only says so.
+//! Its functions are looked up by name: so the program also compiles without the model, and then only says
+//! so.
 
 use std::ffi::CStr;
 use std::sync::Mutex;

@@ -71,8 +71,8 @@ fn on_ps(
     drivers * count
 }
 
-/// Performs the operation in turns. The driver of number 0 begins and ends the count, while all others wait for
-/// their turn. So an operation never runs beside another: each line that it shares with them moves once.
+/// Performs the operation in turns. The driver of number 0 begins and ends the count, while all others wait
+/// for their turn. So an operation never runs beside another: each line that it shares with them moves once.
 fn in_turns(caches: Caches, operation: &Operation, handle: &Handle, number: usize, count: usize) {
     let take = || (caches.take_turn)(number);
     take();

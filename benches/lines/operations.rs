@@ -102,7 +102,7 @@ fn channels(_: &Handle) -> Step {
     })
 }
 
-/// A timer whose time has passed calls a function, which wakes the driver.
+/// A timer that is due calls a function, which wakes the driver.
 fn functions(_: &Handle) -> Step {
     let driver = current();
     Box::new(move || {
@@ -189,7 +189,8 @@ fn outside_wakes(handle: &Handle) -> Step {
     })
 }
 
-/// Blocks the OS thread without announcing it, while another green thread waits for the P: sysmon takes the P.
+/// Blocks the OS thread without announcing it, while another green thread waits for the P: sysmon takes the
+/// P.
 fn rescues(_: &Handle) -> Step {
     Box::new(|| {
         let other = spawn(|| ());

@@ -45,8 +45,8 @@ pub(crate) fn find(addresses: &BTreeSet<usize>) -> BTreeMap<usize, Place> {
 /// The wrappers of atomics and locks: each is as good as std.
 const WRAPPERS: [&str; 2] = ["/src/sync.rs", "/src/sync/hold.rs"];
 
-/// Of the inlined frames, innermost first, takes the first in the workspace, else the first in another crate than
-/// std. A closure has the name of the function around it.
+/// Of the inlined frames, innermost first, takes the first in the workspace, else the first in another crate
+/// than std. A closure has the name of the function around it.
 fn choose(frames: Vec<Place>) -> Option<Place> {
     let of_workspace = |place: &Place| {
         !place.file.starts_with(['<', '/', '?'])

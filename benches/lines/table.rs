@@ -16,7 +16,8 @@ use crate::drive::Counted;
 use crate::operations::{By, OPERATIONS};
 use crate::places;
 
-/// A place that writes shared lines less often in an operation is left out: it is rare work, such as a sample.
+/// A place that writes shared lines less often in an operation is left out: it is rare work, such as a
+/// sample.
 const RARE: f64 = 0.1;
 
 /// Files that are left out: this program's own lines, by which it waits for an operation; and the samples of
@@ -113,8 +114,8 @@ impl Row {
         }
     }
 
-    /// Returns what is worse than in `before` by more than the tolerance. A place that wrote no shared line before
-    /// may write one in half of the operations at most, if they are performed in turns.
+    /// Returns what is worse than in `before` by more than the tolerance. A place that wrote no shared line
+    /// before may write one in half of the operations at most, if they are performed in turns.
     fn worse_than(&self, before: &Row, tolerance: Tolerance) -> Vec<String> {
         let over = |now: f64, before: f64| now > before * tolerance.factor + tolerance.lines;
         let mut worse = Vec::new();
@@ -146,8 +147,8 @@ struct Tolerance {
     lines: f64,
 }
 
-/// Returns the tolerance of an operation. Where other Ms search for work or sysmon looks at the same time, the
-/// counts depend on the time.
+/// Returns the tolerance of an operation. Where other Ms search for work or sysmon looks at the same time,
+/// the counts depend on the time.
 fn tolerance(operation: &str) -> Tolerance {
     let found = OPERATIONS.iter().find(|it| it.name == operation);
     match found.map(|it| it.by) {

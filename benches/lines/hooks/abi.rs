@@ -1,7 +1,7 @@
 //! The functions that the sanitizer's code calls, with ThreadSanitizer's names and arguments.
 //!
-//! Each is a stub that passes on its return address, which names the place of the access, as the sixth argument.
-//! Atomic operations are performed here, all with SeqCst: no order that code asks for is stronger.
+//! Each is a stub that passes on its return address, which names the place of the access, as the sixth
+//! argument. Atomic operations are performed here, all with SeqCst: no order that code asks for is stronger.
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::fence;

@@ -2,8 +2,9 @@
 //! access to a model of caches (`model.rs`) in the place of ThreadSanitizer.
 //!
 //! `ci/lines.sh` builds this file as a shared library, without the sanitizer, and links the program `lines`
-//! against the library. So the model sees the unchanged code of every crate, plain and atomic accesses alike.
-//! It does not see libc, the kernel, code of std that is compiled already, and assembly (the switch of stacks).
+//! against the library. So the model sees the unchanged code of every crate, plain and atomic accesses
+//! alike. It does not see libc, the kernel, code of std that is compiled already, and assembly (the switch
+//! of stacks).
 
 // These functions are public in the library, but not in the tests of the program.
 #![allow(unreachable_pub)]

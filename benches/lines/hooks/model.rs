@@ -1,9 +1,9 @@
 //! A model of caches that keep lines coherent, as MESI does: a line has one writer, or any number of readers.
 //!
-//! Each OS thread has a cache of endless size. A read fetches the line if the thread's cache does not have it. A
-//! write takes the line from all other caches. Both are a transfer, except the first access of all to a line.
-//! An OS thread, and not a P, has the cache: an M runs one P at a time, and a thread without a P (a plain OS
-//! thread, an idle M) reads and writes lines, too.
+//! Each OS thread has a cache of endless size. A read fetches the line if the thread's cache does not have
+//! it. A write takes the line from all other caches. Both are a transfer, except the first access of all to
+//! a line. An OS thread, and not a P, has the cache: an M runs one P at a time, and a thread without a P (a
+//! plain OS thread, an idle M) reads and writes lines, too.
 
 use std::cell::{Cell, UnsafeCell};
 use std::sync::OnceLock;
@@ -240,7 +240,8 @@ pub(crate) fn end(mut visit: impl FnMut(&Transfer)) -> usize {
         let length = log.length.load(Ordering::Acquire);
         missing += length.saturating_sub(TRANSFERS);
         for at in 0..length.min(TRANSFERS) {
-            // SAFETY: what is below `length` is written, and no thread writes it again before the next `begin`.
+            // SAFETY: what is below `length` is written, and no thread writes it again before the next
+            // `begin`.
             let (place, line, write) = unsafe { (&raw const (*log.transfers.get())[at]).read() };
             let (touched, written) =
                 model.slot(line).with(|state| (state.touched.len(), state.written.len()));
