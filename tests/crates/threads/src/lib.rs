@@ -47,7 +47,8 @@ pub fn both(file: &str, program: &str) -> [Output; 2] {
 #[track_caller]
 pub fn prints(file: &str, program: &str, expected: &str) -> [Output; 2] {
     let outputs = both(file, program);
-    assert_eq!(text(&outputs[0].stdout), expected, "{program}");
+    let [green, os] = outputs.each_ref().map(|output| format!("{}: {}", output.status, text(&output.stderr)));
+    assert_eq!(text(&outputs[0].stdout), expected, "{program}: green {green}\nos {os}");
     assert!(outputs[0].status.success(), "{program}: {:?}", outputs[0]);
     outputs
 }
