@@ -50,11 +50,15 @@ fn of_thread(mask: u64) -> u64 {
     kept & !of_runtime.map_or(0, bit)
 }
 
-/// Runs `start`, which starts OS threads of the runtime's own: these inherit their mask.
+/// Runs `start`, which starts OS threads of the runtime's own: these inherit their mask. What the caller has
+/// caused and blocks stays pending: it would come to its handler under the mask of the start.
 pub(super) fn for_own_threads<T>(start: impl FnOnce() -> T) -> T {
+    let blocked = change_kernel(libc::SIG_BLOCK, None).unwrap_or_default();
+    let caused = if blocked & CAUSED == 0 { 0 } else { take_pending(blocked & CAUSED) };
     let before = set_kernel(ROUTED);
     let result = start();
     set_kernel(before);
+    send_all_here(caused);
     result
 }
 

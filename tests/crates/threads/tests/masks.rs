@@ -34,6 +34,11 @@ fn a_signal_that_a_thread_has_caused_finds_its_mask() {
 }
 
 #[test]
+fn a_caused_signal_stays_pending_while_os_threads_start() {
+    prints("starts", "pending: 40, handled: 0\n");
+}
+
+#[test]
 fn sigsuspend_and_pause_end_by_a_signal_to_the_process() {
     prints("suspended", "-1 true true\nblocks: true\n-1 true true\nblocks: false\n");
 }

@@ -209,14 +209,16 @@ fn sent() {
     println!("{}", HANDLED.load(SeqCst));
 }
 
+/// Writes to a pipe without a reader, which causes `SIGPIPE`. Returns `true` if the write fails so.
+fn write() -> bool {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    drop(reader);
+    std::io::Write::write(&mut writer, b"1").is_err_and(|error| error.raw_os_error() == Some(libc::EPIPE))
+}
+
 /// A write to a pipe without a reader: the thread that blocks the signal has it pending.
 fn pipe() {
     handle(libc::SIGPIPE);
-    fn write() -> bool {
-        let (reader, mut writer) = std::io::pipe().unwrap();
-        drop(reader);
-        std::io::Write::write(&mut writer, b"1").is_err_and(|error| error.raw_os_error() == Some(libc::EPIPE))
-    }
     let threads: Vec<_> = (0..40)
         .map(|number| {
             thread::spawn(move || {
@@ -232,6 +234,27 @@ fn pipe() {
         .collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     println!("handled: {}", HANDLED.load(SeqCst));
+}
+
+/// A signal stays pending while the OS threads of threads that have it pending start others: each call of
+/// `blocking` hands its P to one.
+fn starts() {
+    handle(libc::SIGPIPE);
+    static ALL: Barrier = Barrier::new(40);
+    let hold = || {
+        mask(libc::SIG_BLOCK, &[libc::SIGPIPE]);
+        ALL.wait();
+        assert!(write());
+        // SAFETY: the call reads a time that lives as long as it. Not libc's `nanosleep`, which parks.
+        runtime::blocking(|| unsafe {
+            let time = libc::timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+            libc::syscall(libc::SYS_nanosleep, &raw const time, ptr::null_mut::<libc::timespec>());
+        });
+        is_pending(libc::SIGPIPE)
+    };
+    let threads: Vec<_> = (0..40).map(|_| thread::spawn(hold)).collect();
+    let pending = threads.into_iter().map(|thread| thread.join().unwrap());
+    println!("pending: {}, handled: {}", pending.filter(|&is| is).count(), HANDLED.load(SeqCst));
 }
 
 /// `sigsuspend` and `pause` end after the handler of a signal to the process.
@@ -390,6 +413,7 @@ fn main() {
         "last" => last(),
         "sent" => sent(),
         "pipe" => pipe(),
+        "starts" => starts(),
         "suspended" => suspended(),
         "attributes" => attributes(),
         "programs" => programs(),
