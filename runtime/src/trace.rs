@@ -47,3 +47,6 @@
 pub use inspect::trace::{
     Cause, Event, Snapshot, Text, What, is_on, log, region, snapshot, start, start_with, stop, task,
 };
+#[cfg(feature = "perfetto")]
+#[doc(inline)]
+pub use inspect::trace::{Stream, StreamBuilder, stream};

@@ -6,14 +6,19 @@
 //! - `timeline.rs`: slices of time, for `html.rs` and `perfetto.rs`, which write them.
 //! - `user.rs`: the user's tasks, regions and messages.
 //! - `trigger.rs`, `files.rs`: traces that are written by themselves.
+//! - `stream.rs`: all events, into files. `parts.rs`: reads the rings part by part.
 
 mod event;
 mod files;
 mod html;
 mod merge;
 #[cfg(feature = "perfetto")]
+mod parts;
+#[cfg(feature = "perfetto")]
 mod perfetto;
 mod recording;
+#[cfg(feature = "perfetto")]
+mod stream;
 mod timeline;
 #[doc(hidden)]
 pub mod trigger;
@@ -29,8 +34,11 @@ use std::time::Duration;
 
 use event::Place;
 pub use event::{Cause, Event, Text, What};
+use merge::Merge;
 use recording::Collected;
 use sched::user_events::Texts;
+#[cfg(feature = "perfetto")]
+pub use stream::{Stream, StreamBuilder, stream};
 use timeline::Timeline;
 pub use user::{log, region, task};
 
@@ -115,12 +123,17 @@ pub fn is_on() -> bool {
 /// assert!(runtime::trace::snapshot().events().is_empty());
 /// ```
 pub fn snapshot() -> Snapshot {
-    let Some(mut collected) = sched::park::blocking(recording::collect) else { return Snapshot::default() };
-    let lost = collected.tracks.iter().map(|track| track.lost).sum();
-    let (events, runtimes) = merge::merge(&mut collected);
-    let duration = Duration::from_nanos(collected.ns);
-    let Collected { names, places, texts, .. } = collected;
-    Snapshot { events, runtimes, names, places, texts, lost, duration }
+    let Some(collected) = sched::park::blocking(recording::collect) else { return Snapshot::default() };
+    let Collected { tracks, ns, names, mut places, texts } = collected;
+    let (mut merge, mut lost) = (Merge::default(), 0);
+    for track in tracks {
+        lost += track.lost;
+        merge.add(track);
+    }
+    let events = merge.take_until(u64::MAX);
+    places.extend(merge.places);
+    let duration = Duration::from_nanos(ns);
+    Snapshot { events, runtimes: merge.runtimes, names, places, texts, lost, duration }
 }
 
 /// What was recorded; see [`snapshot`].
@@ -161,8 +174,13 @@ impl Snapshot {
     /// });
     /// ```
     pub fn text(&self, text: Text) -> &str {
+        self.message(text).unwrap_or_default()
+    }
+
+    /// As `text`; `None` if newer messages have the place of the text.
+    fn message(&self, text: Text) -> Option<&str> {
         match text.0 {
-            Place::Name(number) => self.texts.name(number),
+            Place::Name(number) => Some(self.texts.name(number)),
             Place::Message(number) => self.texts.message(number),
         }
     }

@@ -192,7 +192,7 @@ mod models {
             let m = thread::spawn(move || [10, 20].into_iter().for_each(|at| m.sleeps(at)));
             world.turns.take();
             let begun = world.begun.fetch_add(0, Ordering::AcqRel);
-            let (word, events) = read(|| world.nap.word(), || world.ring.read().events);
+            let (word, events) = read(|| world.nap.word(), || world.ring.read(0).events);
             let taken = events.iter().filter(|event| kind(**event) == Kind::Take);
             let mut naps: Vec<Word> = taken.map(|event| Word::of_number(rest(*event).0)).collect();
             ASLEEP

@@ -35,6 +35,16 @@ pub struct Recorded {
     pub place: Option<&'static Location<'static>>,
 }
 
+/// What threads without a P have recorded from a position on.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) events: Vec<Recorded>,
+    /// How many events before these were dropped.
+    pub(crate) lost: u64,
+    /// The position of the next event.
+    pub(crate) end: u64,
+}
+
 /// The events of threads without a P, of one runtime.
 #[derive(Debug)]
 pub(crate) struct Outside {
@@ -63,10 +73,17 @@ impl Outside {
         self.places.store(0, Ordering::Relaxed);
     }
 
-    /// Returns the events, with stamps in the place of times, and how many older ones were dropped.
-    pub(crate) fn read(&self) -> (Vec<Recorded>, u64) {
-        let events = self.events.lock();
-        (events.0.iter().copied().collect(), events.1)
+    /// Returns the events from the position `from` on, with stamps in the place of times. `from` is 0 or the
+    /// end of an earlier part.
+    pub(crate) fn read(&self, from: u64) -> Part {
+        let all = self.events.lock();
+        let (kept, dropped) = (&all.0, all.1);
+        let known = from.saturating_sub(dropped) as usize;
+        Part {
+            events: kept.iter().skip(known).copied().collect(),
+            lost: dropped.saturating_sub(from),
+            end: dropped + kept.len() as u64,
+        }
     }
 
     /// Records an event of a thread without a P. *Runs on: any thread.*
@@ -141,16 +158,20 @@ mod tests {
     fn a_stop_keeps_the_events_and_a_start_forgets_them() {
         let outside = Outside::new(std::ptr::null());
         let note = || (0..3).for_each(|id| outside.notes(Kind::TimerArmed, id, 0));
-        let seen = || (outside.read().0.iter().map(|event| event.id).collect::<Vec<_>>(), outside.read().1);
+        let seen = |from| {
+            let Part { events, lost, end } = outside.read(from);
+            (events.iter().map(|event| event.id).collect::<Vec<_>>(), lost, end)
+        };
         note();
-        assert_eq!(seen(), (vec![], 0));
+        assert_eq!(seen(0), (vec![], 0, 0));
         outside.start(2);
         note();
         outside.stop();
         note();
-        assert_eq!(seen(), (vec![1, 2], 1));
+        assert_eq!(seen(0), (vec![1, 2], 1, 3));
+        assert_eq!((seen(2), seen(3)), ((vec![2], 0, 3), (vec![], 0, 3)));
         outside.start(4);
         note();
-        assert_eq!(seen(), (vec![0, 1, 2], 0));
+        assert_eq!(seen(0), (vec![0, 1, 2], 0, 3));
     }
 }

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use crate::g::G;
 use crate::p::Held;
 use crate::p::event::{By, Kind, POLLS, Stopped, pack, pack_place};
-use crate::p::ring::{Read, Ring, Words};
+use crate::p::ring::{Ring, Words};
 use crate::sync::Mutex;
 use crate::sys;
 
@@ -290,37 +290,59 @@ impl RingWriter {
         keep_name(g);
     }
 
-    /// Returns the newest events of this recording, the oldest first, and how many were overwritten. *Runs
-    /// on: any thread.*
-    pub(crate) fn read(&self) -> (Vec<Words>, u64) {
-        let Read { mut events, lost, stop } = self.ring.read();
-        let older = self.older.load(Ordering::Relaxed);
-        events.drain(..events.len().min(older.saturating_sub(lost) as usize));
-        let lost = lost.saturating_sub(older);
-        events.extend(stop.map(|(at, stopped)| pack(Kind::Stop, at, 0, stopped)));
-        (events, lost)
+    /// Returns the events of this recording, the oldest first, from the position `from` on, which is 0 or the
+    /// end of an earlier part. *Runs on: any thread. A lock orders the reads of one reader.*
+    pub(crate) fn read(&self, from: u64) -> Part {
+        let from = from.max(self.older.load(Ordering::Relaxed));
+        let read = self.ring.read(from);
+        let (lost, end) = (read.first - from, read.end());
+        let stop = read.stop.map(|(at, stopped)| pack(Kind::Stop, at, 0, stopped));
+        Part { events: read.events, lost, end, stop }
     }
+}
+
+/// The events of a recording from a position on.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) events: Vec<Words>,
+    /// How many events before these were overwritten.
+    pub(crate) lost: u64,
+    /// The position of the next event.
+    pub(crate) end: u64,
+    /// The stop that follows the last event, and that a later event will have.
+    pub(crate) stop: Option<Words>,
 }
 
 /// How many names of green threads that were spawned while the recorder was on are kept.
 const KEPT_NAMES: usize = 4096;
 
-static NAMES: Mutex<VecDeque<(u64, Box<str>)>> = Mutex::new(VecDeque::new());
+static NAMES: Mutex<Names> = Mutex::new(Names { dropped: 0, kept: VecDeque::new() });
+
+struct Names {
+    /// How many older names were dropped.
+    dropped: u64,
+    kept: VecDeque<(u64, Box<str>)>,
+}
 
 /// Keeps the name of `g`, if it has one: `g` may have ended when the events are read.
 pub(crate) fn keep_name(g: &G) {
     if let Some(name) = g.name() {
         let mut names = NAMES.lock();
-        if names.len() == KEPT_NAMES {
-            names.pop_front();
+        if names.kept.len() == KEPT_NAMES {
+            names.kept.pop_front();
+            names.dropped += 1;
         }
-        names.push_back((g.id(), name.into()));
+        names.kept.push_back((g.id(), name.into()));
     }
 }
 
-/// Calls `tell` with each id and name that `keep_name` has kept.
-pub fn kept_names(mut tell: impl FnMut(u64, &str)) {
-    NAMES.lock().iter().for_each(|(id, name)| tell(*id, name));
+/// Calls `tell` with each id and name that `keep_name` has kept, from the position `from` on: 0, or what an
+/// earlier call has returned. Returns the position of the next name.
+pub fn kept_names(from: u64, mut tell: impl FnMut(u64, &str)) -> u64 {
+    let names = NAMES.lock();
+    let known = from.saturating_sub(names.dropped) as usize;
+    names.kept.iter().skip(known).for_each(|(id, name)| tell(*id, name));
+    names.dropped + names.kept.len() as u64
 }
 
 #[cfg(test)]
@@ -334,16 +356,19 @@ mod tests {
         let note = |n| (0..n).for_each(|id| recorder.notes(Kind::Blocking, id, 0));
         let writer = recorder.start(64, 1);
         note(100);
-        let (events, lost) = writer.read();
+        let Part { events, lost, end, .. } = writer.read(0);
         assert_eq!((events.len() as u64 + lost, lost >= 36), (100, true));
+        note(10);
+        let Part { events, lost, .. } = writer.read(end);
+        assert_eq!((events.len(), lost), (10, 0));
         recorder.stop();
         let again = recorder.start(64, sys::stamp());
         assert!(ptr::eq(&*writer, &*again));
         note(10);
-        let (events, lost) = again.read();
+        let Part { events, lost, .. } = again.read(0);
         assert_eq!((events.len(), lost), (10, 0));
         note(100);
-        let (events, lost) = again.read();
+        let Part { events, lost, .. } = again.read(0);
         assert_eq!(events.len() as u64 + lost, 110);
     }
 }

@@ -69,10 +69,17 @@ const REASON_BITS: u32 = u16::BITS;
 pub(crate) struct Read {
     /// The newest events, in their order.
     pub(crate) events: Vec<Words>,
-    /// How many older events were overwritten.
-    pub(crate) lost: u64,
+    /// The position of the first of them: those before were overwritten, or not asked for.
+    pub(crate) first: u64,
     /// The stop that follows the last event, with its stamp.
     pub(crate) stop: Option<(u64, u16)>,
+}
+
+impl Read {
+    /// Returns the position at which the next read goes on.
+    pub(crate) fn end(&self) -> u64 {
+        self.first + self.events.len() as u64
+    }
 }
 
 impl Ring {
@@ -163,20 +170,23 @@ impl Ring {
         (why != 0).then(|| (self.stop_at.load(Ordering::Acquire), why, word >> REASON_BITS))
     }
 
-    /// Returns what was written. *Runs on: any thread.*
-    pub(crate) fn read(&self) -> Read {
+    /// Returns what was written at the position `from` and later. `from` is at most [`Read::end`] of an
+    /// earlier read, which comes before this one. *Runs on: any thread.*
+    pub(crate) fn read(&self, from: u64) -> Read {
         let noted = self.noted();
-        let (events, lost) = self.read_events();
-        let now = lost + events.len() as u64;
+        let (events, first) = self.read_events(from);
+        let now = first + events.len() as u64;
         let is_next = |position| position == now || broken!("ring_stop_of_another_event");
         let stop = noted.filter(|&(_, _, position)| is_next(position)).map(|(at, why, _)| (at, why));
-        Read { events, lost, stop }
+        Read { events, first, stop }
     }
 
-    fn read_events(&self) -> (Vec<Words>, u64) {
+    fn read_events(&self, from: u64) -> (Vec<Words>, u64) {
         // Acquire: pairs with the Release in `push`.
         let head = self.head.load(Ordering::Acquire);
-        let first = head.saturating_sub(self.mask + 1);
+        let from = if broken!("ring_part_begins_late") { from + 1 } else { from };
+        // A later load of one atomic never sees an older head, so `from` is no later than it.
+        let first = head.saturating_sub(self.mask + 1).max(from);
         let word =
             |position: u64, i: usize| self.places[(position & self.mask) as usize][i].load(Ordering::Relaxed);
         let mut events: Vec<Words> =
@@ -227,12 +237,17 @@ mod models {
         /// Reads, and returns how many events it has seen.
         fn check(&self) -> u64 {
             self.turns.take();
-            let Read { events, lost, .. } = self.ring.read();
-            assert!(events.len() <= self.ring.places());
-            for (i, words) in events.iter().enumerate() {
-                assert_eq!(*words, event(lost + i as u64), "a torn event, or one out of order");
+            self.check_from(0).end()
+        }
+
+        /// As `check`, from this position on.
+        fn check_from(&self, from: u64) -> Read {
+            let read = self.ring.read(from);
+            assert!(read.events.len() <= self.ring.places());
+            for (i, words) in read.events.iter().enumerate() {
+                assert_eq!(*words, event(read.first + i as u64), "a torn event, or one out of order");
             }
-            lost + events.len() as u64
+            read
         }
     }
 
@@ -269,6 +284,39 @@ mod models {
         BETWEEN.assert();
     }
 
+    /// The parts that a reader gets follow each other. Where there is a gap, the events in it were overwritten:
+    /// they are a whole ring or more behind the writer, or in the place that it may be writing.
+    #[test]
+    fn a_reader_that_goes_on_misses_no_event() {
+        static PARTS: Reached = Reached::new();
+        static GAP: Reached = Reached::new();
+        loom::model(|| {
+            let world = World::new(2);
+            world.write(0, 1);
+            let writer = world.clone();
+            let writer = thread::spawn(move || writer.write(1, 4));
+            let (mut next, mut parts) = (0, 0);
+            for _ in 0..2 {
+                world.turns.take();
+                let read = world.check_from(next);
+                let overwritten = (world.ring.written() + 1).saturating_sub(world.ring.places() as u64);
+                assert!(read.first >= next, "an event twice");
+                assert!(
+                    read.first == next || read.first <= overwritten,
+                    "a gap that nothing has overwritten"
+                );
+                parts += usize::from(!read.events.is_empty());
+                GAP.note(read.first > next);
+                next = read.end();
+            }
+            writer.join().unwrap();
+            assert_eq!(world.check_from(next).end(), 4);
+            PARTS.note(parts == 2);
+        });
+        PARTS.assert();
+        GAP.assert();
+    }
+
     /// Event `n` has the stop with the stamp `n + 1` and the reason `n + 1`.
     #[test]
     fn a_noted_stop_follows_the_last_event() {
@@ -289,15 +337,15 @@ mod models {
             });
             world_turn(&world);
             let noted = world.noted.fetch_add(0, Ordering::AcqRel);
-            let read = world.ring.read();
-            let written = read.lost + read.events.len() as u64;
+            let read = world.ring.read(0);
+            let written = read.end();
             assert!(written + u64::from(read.stop.is_some()) >= noted, "a stop was missed");
             NOTED.note(read.stop.is_some() && written == 1);
             if let Some(stop) = read.stop {
                 assert_eq!(stop, (written + 1, written as u16 + 1), "the stop of another event");
             }
             writer.join().unwrap();
-            assert_eq!(world.ring.read().stop, None);
+            assert_eq!(world.ring.read(0).stop, None);
         });
         NOTED.assert();
     }
@@ -316,12 +364,17 @@ mod tests {
     #[test]
     fn the_newest_events_stay() {
         let ring = Ring::new(8);
-        assert_eq!(ring.read_events(), (vec![], 0));
+        let events = |positions: std::ops::Range<u64>| {
+            let first = positions.start;
+            (positions.map(|n| [n, n]).collect::<Vec<Words>>(), first)
+        };
+        assert_eq!(ring.read_events(0), (vec![], 0));
         (0..5).for_each(|n| ring.push([n, n]));
-        assert_eq!(ring.read_events(), ((0..5).map(|n| [n, n]).collect(), 0));
+        assert_eq!(ring.read_events(0), events(0..5));
+        assert_eq!((ring.read_events(3), ring.read_events(5)), (events(3..5), (vec![], 5)));
         (5..21).for_each(|n| ring.push([n, n]));
         // The place of event 13 is the next to be written, so the reader leaves it out.
-        assert_eq!(ring.read_events(), ((14..21).map(|n| [n, n]).collect(), 14));
+        assert_eq!((ring.read_events(5), ring.read_events(19)), (events(14..21), events(19..21)));
     }
 
     #[test]
@@ -329,14 +382,14 @@ mod tests {
         let ring = Ring::new(8);
         ring.push([1, 1]);
         ring.correct_stop(9);
-        assert_eq!(ring.read().stop, None);
+        assert_eq!(ring.read(0).stop, None);
         ring.note_stop(5, 7);
-        assert_eq!(ring.read().stop, Some((5, 7)));
+        assert_eq!(ring.read(0).stop, Some((5, 7)));
         ring.correct_stop(9);
-        assert_eq!(ring.read().stop, Some((5, 9)));
+        assert_eq!(ring.read(0).stop, Some((5, 9)));
         assert_eq!(ring.noted_stop(), Some((5, 9)));
         ring.push([2, 2]);
-        assert_eq!((ring.noted_stop(), ring.read().stop), (None, None));
+        assert_eq!((ring.noted_stop(), ring.read(0).stop), (None, None));
     }
 
     #[test]
@@ -353,9 +406,9 @@ mod tests {
             }
         });
         for _ in 0..if cfg!(miri) { 20 } else { 20_000 } {
-            let Read { events, lost, .. } = ring.read();
+            let Read { events, first, .. } = ring.read(0);
             for (i, [a, b]) in events.iter().enumerate() {
-                assert_eq!((*a, *b), (lost + i as u64, !(lost + i as u64)));
+                assert_eq!((*a, *b), (first + i as u64, !(first + i as u64)));
             }
         }
         stop.store(true, Ordering::Relaxed);

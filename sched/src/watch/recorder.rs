@@ -8,10 +8,10 @@
 #![allow(unsafe_code)]
 
 use std::collections::HashSet;
-use std::fmt;
 use std::panic::Location;
-use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::{fmt, mem, ptr};
 
 use crate::asleep::nap::{self, Word};
 use crate::asleep::rest::SleepKind;
@@ -24,6 +24,7 @@ use crate::p::event::{self, Kind};
 use crate::p::lease::State;
 use crate::p::recorder::RingWriter;
 pub use crate::p::recorder::kept_names;
+use crate::p::ring::Words;
 use crate::run::boundary::enter;
 use crate::run::sched::Sched;
 pub use crate::run::sched::set_new_ps;
@@ -41,10 +42,12 @@ pub fn notice() {
     }
 }
 
-/// What one runtime has recorded.
+/// What one P of a runtime has recorded, or its threads without a P.
 #[derive(Debug)]
 pub struct Track {
-    /// The name of its OS threads.
+    /// The number of the [`Rings`]: no others of the process have it.
+    pub rings: u64,
+    /// The name of the runtime's OS threads.
     pub runtime: String,
     /// The index of the P; `None` for events of threads without a P.
     pub p: Option<usize>,
@@ -54,10 +57,23 @@ pub struct Track {
     pub lost: u64,
     /// The M that had the P when the recording began.
     pub first_m: Option<usize>,
+    /// A stop that follows the last event, and that a later event will have.
+    pub stop: Option<Recorded>,
+}
+
+/// How far a reader has come that reads the rings of one runtime part by part.
+#[derive(Debug, Default)]
+pub struct Reader {
+    /// The position of the next event in the ring of each P.
+    ps: Vec<u64>,
+    outside: u64,
+    /// The sleeps of which it has the begin.
+    begun: Naps,
 }
 
 /// The rings of one runtime in one recording.
 pub struct Rings {
+    number: u64,
     sched: Weak<Sched>,
     name: String,
     outside: Arc<Outside>,
@@ -76,13 +92,23 @@ impl fmt::Debug for Rings {
 /// The sleeps of Ms, each with the number of its M (`asleep/nap.rs`).
 type Naps = HashSet<(usize, Word)>;
 
+/// The number of the next [`Rings`].
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
 impl Rings {
     /// Begins to record the threads of `sched` without a P. `events` is the number of places in the ring of a
     /// P.
     pub fn start(sched: &Sched, events: usize) -> Rings {
         sched.events.outside.start((events / 4).max(256));
         let (name, outside) = (sched.config().thread_name.clone(), sched.events.outside.clone());
-        Rings { sched: sched.weak(), name, outside, writers: Vec::new(), asleep: None }
+        // Relaxed: only the number counts.
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Rings { number, sched: sched.weak(), name, outside, writers: Vec::new(), asleep: None }
+    }
+
+    /// Returns a number that no others of the process have.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// Returns `true` if these are the rings of `sched`.
@@ -117,21 +143,53 @@ impl Rings {
     /// Returns what was recorded, with stamps in the place of times. The track of the threads without a P is
     /// the last one. The Ps go on during the call.
     pub fn read(&self) -> Vec<Track> {
-        let naps = || self.asleep.clone().unwrap_or_else(|| self.naps());
-        let (mut naps, mut read) = nap::read(naps, || self.read_tracks());
-        naps.extend(read.iter().flat_map(|track| &track.events).filter_map(ended_nap));
-        show_naps(&mut read, naps, stamp());
-        read
+        let mut tracks = self.read_on(&mut Reader::default(), true);
+        // A snapshot has the stop now: no later part has it.
+        for track in &mut tracks {
+            track.events.extend(track.stop.take());
+        }
+        tracks
     }
 
-    fn read_tracks(&self) -> Vec<Track> {
-        let track = |p, (events, lost), first_m| {
-            let runtime = self.name.clone();
-            Track { runtime, p, events, lost, first_m }
+    /// As `read`, but returns what was recorded since the last call with this reader. A stop that follows the
+    /// last event comes with a later part. So does a spawn that is the last event, unless `is_last`: its place
+    /// may be about to follow. *A lock orders the calls with one reader.*
+    pub fn read_on(&self, reader: &mut Reader, is_last: bool) -> Vec<Track> {
+        let naps = || self.asleep.clone().unwrap_or_else(|| self.naps());
+        let (mut naps, mut tracks) = nap::read(naps, || self.read_tracks(reader, is_last));
+        let sleep = naps.clone();
+        naps.extend(tracks.iter().flat_map(|track| &track.events).filter_map(ended_nap));
+        naps.retain(|nap| !reader.begun.contains(nap));
+        show_naps(&mut tracks, naps, stamp());
+        // A begin stands between events.
+        if tracks.iter().any(|track| !track.events.is_empty()) {
+            reader.begun = sleep;
+        }
+        tracks
+    }
+
+    fn read_tracks(&self, reader: &mut Reader, is_last: bool) -> Vec<Track> {
+        reader.ps.resize(self.writers.len(), 0);
+        let of_p = |((p, (writer, m)), next): ((usize, &(Arc<RingWriter>, Option<usize>)), &mut u64)| {
+            let (events, lost, stop) = read(writer, next, is_last);
+            self.track(Some(p), events, lost, *m, stop)
         };
-        let of_ps = self.writers.iter().enumerate();
-        let of_ps = of_ps.map(|(p, (writer, m))| track(Some(p), read(writer), *m));
-        of_ps.chain([track(None, self.outside.read(), None)]).collect()
+        let mut tracks: Vec<Track> = self.writers.iter().enumerate().zip(&mut reader.ps).map(of_p).collect();
+        let outside = self.outside.read(reader.outside);
+        reader.outside = outside.end;
+        tracks.push(self.track(None, outside.events, outside.lost, None, None));
+        tracks
+    }
+
+    fn track(
+        &self,
+        p: Option<usize>,
+        events: Vec<Recorded>,
+        lost: u64,
+        first_m: Option<usize>,
+        stop: Option<Recorded>,
+    ) -> Track {
+        Track { rings: self.number, runtime: self.name.clone(), p, events, lost, first_m, stop }
     }
 
     /// Returns the sleeps that have not ended yet.
@@ -146,12 +204,23 @@ impl Rings {
     }
 }
 
-/// Returns the events of a writer, with stamps in the place of times.
-fn read(writer: &RingWriter) -> (Vec<Recorded>, u64) {
-    let (words, lost) = writer.read();
+/// Returns the events of a writer from the position `next` on, with stamps in the place of times, how many
+/// before them were lost, and the stop that follows them. Moves `next` behind them.
+fn read(writer: &RingWriter, next: &mut u64, is_last: bool) -> (Vec<Recorded>, u64, Option<Recorded>) {
+    let mut part = writer.read(*next);
     let near = stamp();
-    let mut events: Vec<Recorded> = Vec::with_capacity(words.len());
-    for words in words {
+    *next = part.end;
+    let is_spawn = |words: &mut Words| event::kind(*words) == Kind::Spawn;
+    if !is_last && part.events.pop_if(is_spawn).is_some() {
+        *next -= 1;
+    }
+    let recorded = |words| {
+        let (id, argument) = event::rest(words);
+        let at_ns = event::stamp(words, near);
+        Recorded { at_ns, kind: event::kind(words), id, argument, m: None, by: None, place: None }
+    };
+    let mut events: Vec<Recorded> = Vec::with_capacity(part.events.len());
+    for words in part.events {
         let kind = event::kind(words);
         if kind == Kind::SpawnPlace {
             let place = ptr::with_exposed_provenance::<Location<'static>>(words[1] as usize);
@@ -162,11 +231,9 @@ fn read(writer: &RingWriter) -> (Vec<Recorded>, u64) {
             }
             continue;
         }
-        let (id, argument) = event::rest(words);
-        let at_ns = event::stamp(words, near);
-        events.push(Recorded { at_ns, kind, id, argument, m: None, by: None, place: None });
+        events.push(recorded(words));
     }
-    (events, lost)
+    (events, part.lost, part.stop.map(recorded))
 }
 
 /// Returns the sleep that ends with `event`, if one does.
@@ -183,7 +250,7 @@ fn ended_nap(event: &Recorded) -> Option<(usize, Word)> {
 /// events without a P.
 fn show_naps(tracks: &mut [Track], mut naps: Naps, near: u64) {
     for track in &mut *tracks {
-        for event in std::mem::take(&mut track.events) {
+        for event in mem::take(&mut track.events) {
             let m = usize::from(event.argument);
             let of_m = |kind| Recorded { kind, id: 0, argument: 0, m: Some(m), ..event };
             let (mut ends, mut begins) = (None, None);
@@ -240,7 +307,15 @@ mod tests {
             by: None,
             place: None,
         };
-        let track = |p, events| Track { runtime: String::new(), p, events, lost: 1, first_m: None };
+        let track = |p, events| Track {
+            rings: 0,
+            runtime: String::new(),
+            p,
+            events,
+            lost: 1,
+            first_m: None,
+            stop: None,
+        };
         let since = |at: u64, how| Word::since(at, how).number();
         let far = 1 << 50;
         let mut tracks = [

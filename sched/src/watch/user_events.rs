@@ -128,10 +128,24 @@ pub struct Texts {
 impl Texts {
     /// Returns copies of all texts that are kept.
     pub fn now() -> Texts {
+        let mut texts = Texts::default();
+        texts.renew(0);
+        texts
+    }
+
+    /// Adds the texts that have come since, and forgets the messages before the number `from`. Returns the
+    /// number of the next message.
+    pub fn renew(&mut self, from: u64) -> u64 {
         let names = NAMES.lock();
-        let names = names.iter().flatten().map(|(name, &number)| (number, name.clone())).collect();
-        let messages = MESSAGES.lock().iter().cloned().collect();
-        Texts { names, messages }
+        if let Some(names) = names.as_ref().filter(|names| names.len() > self.names.len()) {
+            self.names = names.iter().map(|(name, &number)| (number, name.clone())).collect();
+        }
+        drop(names);
+        self.messages.retain(|&number, _| number >= from);
+        let messages = MESSAGES.lock();
+        let new = messages.iter().filter(|(number, _)| !self.messages.contains_key(number));
+        self.messages.extend(new.filter(|(number, _)| *number >= from).cloned().collect::<Vec<_>>());
+        messages.back().map_or(from, |(number, _)| number + 1)
     }
 
     /// Returns the name of this number.
@@ -139,9 +153,9 @@ impl Texts {
         self.names.get(&number).map_or(OTHER, |name| name)
     }
 
-    /// Returns the message of this number; empty if newer ones have its place.
-    pub fn message(&self, number: u64) -> &str {
-        self.messages.get(&number).map_or("", |message| message)
+    /// Returns the message of this number; `None` if newer ones have its place.
+    pub fn message(&self, number: u64) -> Option<&str> {
+        self.messages.get(&number).map(|message| &**message)
     }
 }
 
@@ -157,6 +171,6 @@ mod tests {
         assert_eq!((number_of("a name of this test"), number_of(&long)), (a, b));
         let texts = Texts::now();
         assert_eq!((texts.name(a), texts.name(b).len()), ("a name of this test", MOST_BYTES));
-        assert_eq!((texts.name(OTHER_NAME), texts.message(u64::MAX)), (OTHER, ""));
+        assert_eq!((texts.name(OTHER_NAME), texts.message(u64::MAX)), (OTHER, None));
     }
 }

@@ -27,6 +27,8 @@ mod trace;
 mod trace_files;
 #[cfg(feature = "perfetto")]
 mod trace_perfetto;
+#[cfg(feature = "perfetto")]
+mod trace_stream;
 mod trace_user;
 #[cfg(feature = "tracing")]
 mod tracing;

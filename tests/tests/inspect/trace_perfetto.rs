@@ -9,13 +9,21 @@ use runtime::{Builder, channel, sleep, spawn, thread};
 use tests::folder::Folder;
 use tests::on;
 
-/// Returns the Python of the virtual environment that `ci/setup.sh` makes, if it has the package `perfetto`.
-fn python() -> Option<String> {
+/// Returns the Python of the virtual environment that `ci/setup.sh` makes. Returns `None`, and says so, if it
+/// does not have the package `perfetto`, which CI requires.
+pub(super) fn python() -> Option<String> {
     let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/perfetto/bin/python");
     let has = Command::new(&python)
         .args(["-c", "import perfetto.protos"])
         .status()
         .is_ok_and(|status| status.success());
+    if !has {
+        assert!(
+            std::env::var_os("CI").is_none_or(|ci| ci != "true"),
+            "the package `perfetto` is missing: run ci/setup.sh"
+        );
+        eprintln!("not checked: the Python package `perfetto` is missing; ci/setup.sh installs it");
+    }
     has.then(|| python.display().to_string())
 }
 
@@ -55,14 +63,7 @@ fn a_trace_follows_perfettos_schema() {
     });
     let all = all.unwrap();
     all.save(&path).unwrap();
-    let Some(python) = python() else {
-        assert!(
-            std::env::var_os("CI").is_none_or(|ci| ci != "true"),
-            "the package `perfetto` is missing: run ci/setup.sh"
-        );
-        eprintln!("not checked: the Python package `perfetto` is missing; ci/setup.sh installs it");
-        return;
-    };
+    let Some(python) = python() else { return };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ci/perfetto.py");
     let output = Command::new(python).arg(script).arg(&path).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -164,6 +164,13 @@ pub enum What {
         /// Its name.
         name: Text,
     },
+    /// The P has overwritten events before the [stream](fn.stream.html) has read them. What ran there is not
+    /// known until the next event of the P. A snapshot has no such event: see
+    /// [`Snapshot::lost`](super::Snapshot::lost).
+    EventsLost {
+        /// How many.
+        count: u64,
+    },
     /// The green thread has [logged](fn.log.html) a message.
     Logs {
         /// The green thread.

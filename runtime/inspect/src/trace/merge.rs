@@ -11,11 +11,15 @@
 //!
 //! What must come before it may be missing: it was overwritten, or its P had not noticed the recording yet.
 //! So an event waits only for events that are at most [`PATIENCE_NS`] later.
+//!
+//! A snapshot merges all at once. A stream adds the rings part by part. It merges up to a moment before which
+//! no ring gets events any more, and later events stay for the next part.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::mem;
+use std::panic::Location;
 use std::time::Duration;
 
-use super::recording::Collected;
 use sched::recorder::{Recorded, Track, reason};
 use sched::{By, Kind, POLLS, Stopped};
 
@@ -24,7 +28,7 @@ use super::event::{Cause, Event, Place, Text, What};
 /// How much later an event may be than another one that waits for it. Only stamps of different processors are
 /// out of order, by some ten ns. But a thread may be off its processor between an act and the stamp of its
 /// event.
-const PATIENCE_NS: u64 = 1_000_000;
+pub(super) const PATIENCE_NS: u64 = 1_000_000;
 
 /// What a green thread does, by the events so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,67 +49,50 @@ enum Does {
 struct Line {
     runtime: usize,
     p: Option<usize>,
-    /// In reverse order: the next event is the last.
-    rest: Vec<Recorded>,
+    /// The events that are still to come. One of the kind `None` stands for as many that were lost as its
+    /// number says.
+    rest: VecDeque<Recorded>,
     /// Of a P: the green thread that runs on it.
     runs: Option<u64>,
     /// Of a P: the M that has it.
     m: Option<usize>,
+    /// No part was added yet.
+    is_new: bool,
+    /// How many events were lost before the next one.
+    lost: u64,
 }
 
-struct Merge {
+/// The rings of all runtimes on their way into one sequence.
+#[derive(Default)]
+pub(super) struct Merge {
     lines: Vec<Line>,
+    /// The index of the line of each ring, and of each runtime's events outside of the Ps.
+    line_of: HashMap<(u64, Option<usize>), usize>,
+    /// The index of each runtime, by the number of its rings.
+    runtime_of: HashMap<u64, usize>,
+    /// The names of the runtimes.
+    pub(super) runtimes: Vec<String>,
     /// The times of the next events, each with the index of its line.
     heads: BTreeSet<(u64, usize)>,
     threads: HashMap<u64, Does>,
     /// The tasks of each green thread, the innermost last.
     tasks: HashMap<u64, Vec<u64>>,
+    /// What has come, and was not taken yet.
     events: Vec<Event>,
-}
-
-/// Returns the events of all rings in one sequence, and the names of the runtimes.
-pub(super) fn merge(collected: &mut Collected) -> (Vec<Event>, Vec<String>) {
-    let (mut runtimes, mut lines, mut threads) = (Vec::new(), Vec::new(), HashMap::new());
-    let mut new = true;
-    for track in &mut collected.tracks {
-        if new {
-            runtimes.push(track.runtime.clone());
-        }
-        // The events outside of the Ps come last of each runtime.
-        new = track.p.is_none();
-        let line = line(runtimes.len() - 1, track);
-        let spawned = line.rest.iter().filter(|event| event.kind == Kind::Spawn);
-        threads.extend(spawned.map(|event| (event.id, Does::NotSpawned)));
-        lines.push(line);
-    }
-    let heads = lines.iter().enumerate().filter_map(|(i, line)| Some((line.head()?.at_ns, i))).collect();
-    let mut merge = Merge { lines, heads, threads, tasks: HashMap::new(), events: Vec::new() };
-    while let Some(next) = merge.next() {
-        let event = merge.pop(next);
-        if let Some(place) = event.place {
-            collected.places.insert(event.id, place);
-        }
-        merge.take(next, event);
-    }
-    (merge.events, runtimes)
+    /// The time of the last event.
+    last: Duration,
+    /// Where green threads were spawned, by the events so far.
+    pub(super) places: HashMap<u64, &'static Location<'static>>,
 }
 
 fn name(number: u16) -> Text {
     Text(Place::Name(number))
 }
 
-fn line(runtime: usize, track: &mut Track) -> Line {
-    let mut rest = std::mem::take(&mut track.events);
-    rest.retain(|event| event.kind != Kind::None);
-    rest.reverse();
-    let m = track.first_m.filter(|_| track.lost == 0);
-    Line { runtime, p: track.p, rest, runs: None, m }
-}
-
 impl Line {
     /// Returns the next event. One event for a switch is two: the stop, and then the run.
     fn head(&self) -> Option<Recorded> {
-        let event = *self.rest.last()?;
+        let event = *self.rest.front()?;
         let is_switch = event.kind == Kind::Run && Stopped::of(event.argument).is_some();
         Some(if is_switch { Recorded { kind: Kind::Stop, id: 0, ..event } } else { event })
     }
@@ -113,15 +100,70 @@ impl Line {
     /// Takes the next event.
     fn pop(&mut self) -> Option<Recorded> {
         let head = self.head()?;
-        match self.rest.last_mut() {
+        match self.rest.front_mut() {
             Some(run) if run.kind != head.kind => run.argument &= POLLS,
-            _ => _ = self.rest.pop(),
+            _ => _ = self.rest.pop_front(),
         }
         Some(head)
     }
 }
 
 impl Merge {
+    /// Adds what `track` has to its line. Returns how many events are missing since the part before.
+    pub(super) fn add(&mut self, track: Track) -> u64 {
+        let i = self.line(&track);
+        let line = &mut self.lines[i];
+        // What was before the first part is not missed.
+        let is_first = mem::take(&mut line.is_new);
+        let lost = if is_first { 0 } else { track.lost };
+        if is_first {
+            line.m = track.first_m.filter(|_| track.lost == 0);
+        }
+        line.lost += lost;
+        if let Some(&first) = track.events.first().filter(|_| line.lost > 0) {
+            let id = mem::take(&mut line.lost);
+            line.rest.push_back(Recorded { kind: Kind::None, id, argument: 0, place: None, ..first });
+        }
+        for event in track.events.into_iter().filter(|event| event.kind != Kind::None) {
+            if event.kind == Kind::Spawn {
+                self.threads.insert(event.id, Does::NotSpawned);
+            }
+            line.rest.push_back(event);
+        }
+        if !self.heads.iter().any(|&(_, of)| of == i) {
+            self.heads.extend(line.head().map(|next| (next.at_ns, i)));
+        }
+        lost
+    }
+
+    /// Returns the index of the line of a track.
+    fn line(&mut self, track: &Track) -> usize {
+        let (runtimes, lines) = (&mut self.runtimes, &mut self.lines);
+        let runtime = *self.runtime_of.entry(track.rings).or_insert_with(|| {
+            runtimes.push(track.runtime.clone());
+            runtimes.len() - 1
+        });
+        *self.line_of.entry((track.rings, track.p)).or_insert_with(|| {
+            let rest = VecDeque::new();
+            lines.push(Line { runtime, p: track.p, rest, runs: None, m: None, is_new: true, lost: 0 });
+            lines.len() - 1
+        })
+    }
+
+    /// Returns the events in order that come up to the time `until_ns`. No line gets an older one any more.
+    pub(super) fn take_until(&mut self, until_ns: u64) -> Vec<Event> {
+        while self.heads.first().is_some_and(|&(at, _)| at <= until_ns)
+            && let Some(next) = self.next()
+        {
+            let event = self.pop(next);
+            if let Some(place) = event.place {
+                self.places.insert(event.id, place);
+            }
+            self.take(next, event);
+        }
+        mem::take(&mut self.events)
+    }
+
     /// Returns the line of the event that comes next: the earliest that may come.
     fn next(&self) -> Option<usize> {
         let &(first, earliest) = self.heads.first()?;
@@ -159,8 +201,8 @@ impl Merge {
 
     /// Adds `event`, the next one of line `i`.
     fn take(&mut self, i: usize, event: Recorded) {
-        let before = self.events.last().map_or(Duration::ZERO, |event| event.at);
-        let at = Duration::from_nanos(event.at_ns).max(before);
+        let at = Duration::from_nanos(event.at_ns).max(self.last);
+        self.last = at;
         let what = self.what(i, &event);
         let line = &self.lines[i];
         let of_m = matches!(event.kind, Kind::MPark | Kind::MWake | Kind::NetBlock | Kind::NetReturn);
@@ -181,7 +223,12 @@ impl Merge {
         let (id, argument) = (event.id, event.argument);
         let by = if self.lines[i].p.is_some() { self.lines[i].runs } else { event.by };
         Some(match event.kind {
-            Kind::None | Kind::SpawnPlace => return None,
+            Kind::None => {
+                // What runs there is not known any more.
+                (self.lines[i].runs, self.lines[i].m) = (None, None);
+                What::EventsLost { count: id }
+            }
+            Kind::SpawnPlace => return None,
             Kind::Run => {
                 self.threads.insert(id, Does::Runs(i));
                 self.lines[i].runs = Some(id);
@@ -297,10 +344,25 @@ impl Merge {
     }
 }
 
+/// A stream merges for as long as the program runs.
+#[cfg(feature = "perfetto")]
+impl Merge {
+    /// Returns how many green threads have a state.
+    pub(super) fn known(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// Forgets green threads that do not live: their ends were lost. Those with events to come stay.
+    pub(super) fn keep(&mut self, mut live: std::collections::HashSet<u64>) {
+        live.extend(self.lines.iter().flat_map(|line| &line.rest).map(|event| event.id));
+        live.extend(self.lines.iter().filter_map(|line| line.runs));
+        self.threads.retain(|id, _| live.contains(id));
+        self.tasks.retain(|id, _| live.contains(id));
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use sched::user_events::Texts;
-
     use super::*;
 
     // Arguments of stops, as `Stopped::of` reads them.
@@ -330,22 +392,19 @@ mod tests {
             place: None,
         };
         let track = |p, events: Vec<Parts>| Track {
+            rings: 0,
             runtime: String::new(),
             p,
             events: events.into_iter().map(event).collect(),
             lost: 0,
             first_m: p,
+            stop: None,
         };
         let of_ps = ps.into_iter().enumerate().map(|(p, events)| track(Some(p), events));
-        let tracks = of_ps.chain([track(None, outside)]).collect();
-        let mut collected = Collected {
-            tracks,
-            ns: 100,
-            names: HashMap::new(),
-            places: HashMap::new(),
-            texts: Texts::default(),
-        };
-        merge(&mut collected).0
+        let tracks: Vec<Track> = of_ps.chain([track(None, outside)]).collect();
+        let mut merge = Merge::default();
+        tracks.into_iter().for_each(|track| _ = merge.add(track));
+        merge.take_until(u64::MAX)
     }
 
     /// Returns what green thread 1 does.

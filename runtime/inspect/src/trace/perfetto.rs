@@ -4,15 +4,15 @@
 //! The numbers of the fields are those of Perfetto's `protos/perfetto/trace`. `ci/perfetto.py` checks a trace
 //! against that schema.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
-use std::process;
+use std::{mem, process};
 
 use prost::Message;
 
 use super::Snapshot;
 use super::event::What;
-use super::timeline::{Fill, Lane, Row, Timeline, words};
+use super::timeline::{Fill, Lane, Row, Slice, Timeline, words};
 
 #[derive(Clone, PartialEq, Message)]
 struct Trace {
@@ -88,118 +88,253 @@ const SLICE_END: i32 = 2;
 const INSTANT: i32 = 3;
 /// `ChildTracksOrdering.EXPLICIT`.
 const EXPLICIT: i32 = 3;
-/// The uuid of the process's track. The tracks of the runtimes and the rows follow.
+/// The uuid of the process's track. The others follow.
 const PROCESS: u64 = 1;
 
 /// Returns the trace in protobuf.
 pub(super) fn encode(snapshot: &Snapshot, timeline: &Timeline) -> Vec<u8> {
-    let (mut packets, tracks) = describe(snapshot, timeline);
-    let label = |id| snapshot.label(id);
-    let mut events: Vec<(u64, TrackEvent)> = Vec::new();
-    for slice in timeline.rows.values().flatten() {
-        let track_uuid = tracks.get(&slice.row).copied();
+    let mut encoder = Encoder::default();
+    let mut trace = encoder.part(snapshot, timeline);
+    trace.extend(encoder.end(snapshot.duration().as_nanos() as u64));
+    trace
+}
+
+/// Encodes a trace part by part. The parts of one encoder, one after the other, are a whole trace.
+#[derive(Default)]
+pub(super) struct Encoder {
+    /// The packets of the next part that describe tracks.
+    described: Vec<TracePacket>,
+    /// The uuids of the runtimes' tracks.
+    runtimes: Vec<u64>,
+    /// The uuid of each row.
+    rows: HashMap<Row, u64>,
+    /// The rows of which a slice has begun that is still open.
+    begun: HashSet<Row>,
+    /// By green thread.
+    stretches: HashMap<u64, Stretches>,
+    /// How many tracks there are beside that of the process.
+    tracks: u64,
+}
+
+/// The user's tasks and regions that are open in a green thread. A region goes on while its green thread is
+/// parked, so it does not fit into the rows of Ps.
+struct Stretches {
+    track: u64,
+    /// Their names, the innermost last.
+    open: Vec<String>,
+}
+
+impl Encoder {
+    /// Returns an encoder for a trace that begins at `at`, in which the tasks and regions go on that are open
+    /// here. `write` gets the begin of that trace.
+    pub(super) fn go_on(&self, snapshot: &Snapshot, at: u64) -> (Encoder, Vec<u8>) {
+        let (mut next, mut events) = (Encoder::default(), Vec::new());
+        for (&id, stretches) in self.stretches.iter().filter(|(_, stretches)| !stretches.open.is_empty()) {
+            for name in &stretches.open {
+                let (track, name) = (next.begin(snapshot, id, name.clone()), Some(name.clone()));
+                events.push((at, stretch(track, SLICE_BEGIN, name)));
+            }
+        }
+        let bytes = next.packets(events);
+        (next, bytes)
+    }
+
+    /// Returns the next part: the events of `snapshot`, and `timeline`, to which they were added.
+    pub(super) fn part(&mut self, snapshot: &Snapshot, timeline: &Timeline) -> Vec<u8> {
+        timeline.rows.keys().for_each(|&row| self.describe(snapshot, row));
+        let mut events: Vec<(u64, TrackEvent)> = Vec::new();
+        for slice in timeline.rows.values().flatten() {
+            // A begin that was written before does not say why the slice has ended.
+            let is_begun = self.begun.remove(&slice.row);
+            if !is_begun {
+                events.push((slice.start, self.begin_of(snapshot, slice)));
+            }
+            let why = Some(slice).filter(|_| is_begun).and_then(ended);
+            events.push((
+                slice.end,
+                TrackEvent {
+                    r#type: Some(SLICE_END),
+                    track_uuid: self.rows.get(&slice.row).copied(),
+                    debug_annotations: why.into_iter().collect(),
+                    ..TrackEvent::default()
+                },
+            ));
+        }
+        for slice in timeline.open.values() {
+            if self.begun.insert(slice.row) {
+                events.push((slice.start, self.begin_of(snapshot, slice)));
+            }
+        }
+        for mark in &timeline.marks {
+            let event = TrackEvent {
+                r#type: Some(INSTANT),
+                track_uuid: self.rows.get(&mark.row).copied(),
+                name: Some(words(&mark.what, snapshot)),
+                flow_ids: Some(mark.arrow).filter(|&arrow| arrow != 0).into_iter().collect(),
+                ..TrackEvent::default()
+            };
+            events.push((mark.at, event));
+        }
+        self.add_stretches(snapshot, &mut events);
+        self.packets(events)
+    }
+
+    /// Returns the end of the trace, at which all tasks and regions end.
+    pub(super) fn end(&mut self, at: u64) -> Vec<u8> {
+        let open =
+            self.stretches.drain().flat_map(|(_, stretches)| vec![stretches.track; stretches.open.len()]);
+        let events = open.map(|track| (at, stretch(track, SLICE_END, None))).collect();
+        self.packets(events)
+    }
+
+    /// Returns the begin of a slice.
+    fn begin_of(&self, snapshot: &Snapshot, slice: &Slice) -> TrackEvent {
         let name = match slice.fill {
-            Fill::Green { id, .. } => label(id),
+            Fill::Green { id, .. } => snapshot.label(id),
             Fill::HasP(p) => format!("P {p}"),
             Fill::Parked => "parked".into(),
             Fill::Network => "waits for the network".into(),
         };
         let mut debug_annotations = Vec::new();
-        let mut annotate = |name: &str, value: String| {
-            debug_annotations.push(DebugAnnotation { name: Some(name.into()), string_value: Some(value) });
-        };
         if let Fill::Green { id, poll } = slice.fill {
-            annotate("runs", if poll { "a poll of its future" } else { "its closure" }.into());
-            if let Some(place) = snapshot.spawned_at(id) {
-                annotate("spawned at", place.to_string());
-            }
-            if !slice.ended.is_empty() {
-                annotate("then", slice.ended.into());
-            }
+            debug_annotations.push(note("runs", if poll { "a poll of its future" } else { "its closure" }));
+            debug_annotations.extend(snapshot.spawned_at(id).map(|place| note("spawned at", place)));
+            debug_annotations.extend(ended(slice));
         }
-        let terminating_flow_ids = Some(slice.arrow).filter(|&arrow| arrow != 0).into_iter().collect();
-        let begin = TrackEvent {
+        TrackEvent {
             r#type: Some(SLICE_BEGIN),
-            track_uuid,
+            track_uuid: self.rows.get(&slice.row).copied(),
             name: Some(name),
             debug_annotations,
-            terminating_flow_ids,
+            terminating_flow_ids: Some(slice.arrow).filter(|&arrow| arrow != 0).into_iter().collect(),
             ..TrackEvent::default()
-        };
-        events.push((slice.start, begin));
-        events.push((slice.end, TrackEvent { r#type: Some(SLICE_END), track_uuid, ..TrackEvent::default() }));
+        }
     }
-    for mark in &timeline.marks {
-        let event = TrackEvent {
-            r#type: Some(INSTANT),
-            track_uuid: tracks.get(&mark.row).copied(),
-            name: Some(words(&mark.what, snapshot)),
-            flow_ids: Some(mark.arrow).filter(|&arrow| arrow != 0).into_iter().collect(),
-            ..TrackEvent::default()
-        };
-        events.push((mark.at, event));
+
+    /// Adds the begins and ends of the user's tasks and regions. An end without its begin, which was
+    /// overwritten, is left out.
+    fn add_stretches(&mut self, snapshot: &Snapshot, events: &mut Vec<(u64, TrackEvent)>) {
+        for event in snapshot.events() {
+            let (id, begun) = match event.what {
+                What::RegionBegins { id, name } => (id, Some(snapshot.text(name).to_owned())),
+                What::TaskBegins { id, name, task } => {
+                    (id, Some(format!("{} (task {task})", snapshot.text(name))))
+                }
+                What::RegionEnds { id, .. } | What::TaskEnds { id, .. } => (id, None),
+                _ => continue,
+            };
+            let at = event.at.as_nanos() as u64;
+            if let Some(name) = begun {
+                let track = self.begin(snapshot, id, name.clone());
+                events.push((at, stretch(track, SLICE_BEGIN, Some(name))));
+            } else if let Some(of) = self.stretches.get_mut(&id)
+                && of.open.pop().is_some()
+            {
+                events.push((at, stretch(of.track, SLICE_END, None)));
+            }
+        }
     }
-    add_stretches(snapshot, &mut packets, &mut events, 1 << 32);
-    // Stable: the end of a slice comes before the begin of the next one, also at the same time.
-    events.sort_by_key(|(at, _)| *at);
-    packets.extend(events.into_iter().map(|(at, event)| TracePacket {
-        timestamp: Some(at),
-        track_event: Some(event),
-        ..packet()
-    }));
-    Trace { packet: packets }.encode_to_vec()
+
+    /// Notes that a task or region begins. Returns the track of its green thread.
+    fn begin(&mut self, snapshot: &Snapshot, id: u64, name: String) -> u64 {
+        if !self.stretches.contains_key(&id) {
+            let track = TrackDescriptor {
+                name: Some(snapshot.label(id)),
+                parent_uuid: Some(PROCESS),
+                ..TrackDescriptor::default()
+            };
+            let track = self.track(track);
+            self.stretches.insert(id, Stretches { track, open: Vec::new() });
+        }
+        let stretches = self.stretches.get_mut(&id).expect("it was inserted");
+        stretches.open.push(name);
+        stretches.track
+    }
+
+    /// Forgets green threads that have ended.
+    pub(super) fn forget(&mut self, has_ended: impl Fn(u64) -> bool) {
+        self.stretches.retain(|&id, of| !of.open.is_empty() || !has_ended(id));
+    }
+
+    /// Forgets all green threads but these. What is open in the others has ended, unseen.
+    pub(super) fn forget_all_but(&mut self, live: &HashSet<u64>) {
+        self.stretches.retain(|id, _| live.contains(id));
+    }
+
+    /// Describes the track of a row, and of its runtime, if that was not done yet.
+    fn describe(&mut self, snapshot: &Snapshot, row: Row) {
+        let (runtime, lane) = row;
+        while self.runtimes.len() <= runtime {
+            let name = &snapshot.runtimes()[self.runtimes.len()];
+            let uuid = self.track(TrackDescriptor {
+                name: Some(format!("runtime {}", name.escape_debug())),
+                parent_uuid: Some(PROCESS),
+                child_ordering: Some(EXPLICIT),
+                ..TrackDescriptor::default()
+            });
+            self.runtimes.push(uuid);
+        }
+        if !self.rows.contains_key(&row) {
+            let rank = match lane {
+                Lane::P(p) => p,
+                Lane::M(m) => (1 << 16) + m,
+            };
+            let uuid = self.track(TrackDescriptor {
+                name: Some(super::html::row_name(snapshot, row)),
+                parent_uuid: Some(self.runtimes[runtime]),
+                sibling_order_rank: Some(rank as i32),
+                ..TrackDescriptor::default()
+            });
+            self.rows.insert(row, uuid);
+        }
+    }
+
+    /// Describes a track, and that of the process before the first one. Returns its uuid.
+    fn track(&mut self, track: TrackDescriptor) -> u64 {
+        if self.tracks == 0 {
+            let process_name = std::env::args_os().next().map(|program| name_of_file(&program));
+            let process = ProcessDescriptor { pid: Some(process::id() as i32), process_name };
+            self.described.push(described(TrackDescriptor {
+                uuid: Some(PROCESS),
+                process: Some(process),
+                ..TrackDescriptor::default()
+            }));
+        }
+        self.tracks += 1;
+        let uuid = PROCESS + self.tracks;
+        self.described.push(described(TrackDescriptor { uuid: Some(uuid), ..track }));
+        uuid
+    }
+
+    /// Returns the described tracks, and the events in the order of their times.
+    fn packets(&mut self, mut events: Vec<(u64, TrackEvent)>) -> Vec<u8> {
+        // Stable: the end of a slice comes before the begin of the next one, also at the same time.
+        events.sort_by_key(|(at, _)| *at);
+        let mut packet = mem::take(&mut self.described);
+        packet.extend(events.into_iter().map(|(at, event)| TracePacket {
+            timestamp: Some(at),
+            track_event: Some(event),
+            ..self::packet()
+        }));
+        Trace { packet }.encode_to_vec()
+    }
 }
 
-/// Adds the tracks of the user's tasks and regions to `packets`, one for each green thread that has such, and
-/// the slices to `events`. A region goes on while its green thread is parked, so it does not fit into the
-/// rows of Ps. The uuids of the tracks begin at `first`.
-fn add_stretches(
-    snapshot: &Snapshot,
-    packets: &mut Vec<TracePacket>,
-    events: &mut Vec<(u64, TrackEvent)>,
-    first: u64,
-) {
-    // The number of open slices by track. An end without its begin, which was overwritten, is left out.
-    let mut tracks: HashMap<u64, (u64, usize)> = HashMap::new();
-    for event in snapshot.events() {
-        let (id, begun) = match event.what {
-            What::RegionBegins { id, name } => (id, Some(snapshot.text(name).to_owned())),
-            What::TaskBegins { id, name, task } => {
-                (id, Some(format!("{} (task {task})", snapshot.text(name))))
-            }
-            What::RegionEnds { id, .. } | What::TaskEnds { id, .. } => (id, None),
-            _ => continue,
-        };
-        let next = first + tracks.len() as u64;
-        let (track, open) = tracks.entry(id).or_insert_with(|| {
-            packets.push(track_of(next, snapshot.label(id)));
-            (next, 0)
-        });
-        let kind = match &begun {
-            Some(_) => SLICE_BEGIN,
-            None if *open == 0 => continue,
-            None => SLICE_END,
-        };
-        *open = if begun.is_some() { *open + 1 } else { *open - 1 };
-        events.push((event.at.as_nanos() as u64, stretch(*track, kind, begun)));
-    }
-    let end = snapshot.duration().as_nanos() as u64;
-    for (track, open) in tracks.into_values() {
-        events.extend((0..open).map(|_| (end, stretch(track, SLICE_END, None))));
-    }
+/// Returns the note why a slice has ended, if it says so.
+fn ended(slice: &Slice) -> Option<DebugAnnotation> {
+    let is_green = matches!(slice.fill, Fill::Green { .. });
+    (is_green && !slice.ended.is_empty()).then(|| note("then", slice.ended))
+}
+
+fn note(name: &str, value: impl ToString) -> DebugAnnotation {
+    DebugAnnotation { name: Some(name.into()), string_value: Some(value.to_string()) }
 }
 
 fn stretch(track: u64, kind: i32, name: Option<String>) -> TrackEvent {
     TrackEvent { r#type: Some(kind), track_uuid: Some(track), name, ..TrackEvent::default() }
 }
 
-fn track_of(uuid: u64, name: String) -> TracePacket {
-    let track = TrackDescriptor {
-        uuid: Some(uuid),
-        name: Some(name),
-        parent_uuid: Some(PROCESS),
-        ..TrackDescriptor::default()
-    };
+fn described(track: TrackDescriptor) -> TracePacket {
     TracePacket { track_descriptor: Some(track), ..packet() }
 }
 
@@ -211,42 +346,6 @@ fn packet() -> TracePacket {
 fn name_of_file(path: &OsStr) -> String {
     let path = path.to_string_lossy();
     path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned()
-}
-
-/// Returns the packets that describe the tracks, and the uuid of each row.
-fn describe(snapshot: &Snapshot, timeline: &Timeline) -> (Vec<TracePacket>, HashMap<Row, u64>) {
-    let described = |track| TracePacket { track_descriptor: Some(track), ..packet() };
-    let process_name = std::env::args_os().next().map(|program| name_of_file(&program));
-    let process = ProcessDescriptor { pid: Some(process::id() as i32), process_name };
-    let mut packets = vec![described(TrackDescriptor {
-        uuid: Some(PROCESS),
-        process: Some(process),
-        ..TrackDescriptor::default()
-    })];
-    let of_runtime = |runtime: usize| PROCESS + 1 + runtime as u64;
-    for (runtime, name) in snapshot.runtimes().iter().enumerate() {
-        packets.push(described(TrackDescriptor {
-            uuid: Some(of_runtime(runtime)),
-            name: Some(format!("runtime {}", name.escape_debug())),
-            parent_uuid: Some(PROCESS),
-            child_ordering: Some(EXPLICIT),
-            ..TrackDescriptor::default()
-        }));
-    }
-    let mut tracks = HashMap::new();
-    for (rank, &row) in timeline.rows.keys().enumerate() {
-        let uuid = of_runtime(snapshot.runtimes().len()) + rank as u64;
-        let (runtime, lane) = row;
-        packets.push(described(TrackDescriptor {
-            uuid: Some(uuid),
-            name: Some(super::html::row_name(snapshot, row)),
-            parent_uuid: Some(of_runtime(runtime)),
-            sibling_order_rank: Some(rank as i32 + if matches!(lane, Lane::P(_)) { 0 } else { 1 << 16 }),
-            ..TrackDescriptor::default()
-        }));
-        tracks.insert(row, uuid);
-    }
-    (packets, tracks)
 }
 
 #[cfg(all(test, unix))]

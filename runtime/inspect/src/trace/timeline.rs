@@ -57,10 +57,20 @@ pub(super) struct Timeline {
     /// The slices of each row in their order. Slices of one row do not overlap.
     pub(super) rows: BTreeMap<Row, Vec<Slice>>,
     pub(super) marks: Vec<Mark>,
-    /// Marks from which an arrow may begin, by the green thread that was woken or spawned.
-    wakers: HashMap<u64, usize>,
-    open: HashMap<Row, Slice>,
+    /// From where an arrow may begin, by the green thread that was woken or spawned.
+    wakers: HashMap<u64, Waker>,
+    /// The slices that have not ended.
+    pub(super) open: HashMap<Row, Slice>,
     arrows: u64,
+    /// It is drawn part by part: a mark has its arrow before it is known whether the arrow leads to a slice.
+    in_parts: bool,
+}
+
+/// What has woken or spawned a green thread.
+struct Waker {
+    /// The index of its mark.
+    mark: usize,
+    arrow: u64,
 }
 
 impl Timeline {
@@ -69,15 +79,19 @@ impl Timeline {
         for event in snapshot.events() {
             timeline.add(event);
         }
-        let end = snapshot.duration().as_nanos() as u64;
-        let open: Vec<Row> = timeline.open.keys().copied().collect();
-        for row in open {
-            timeline.close(row, end, "");
-        }
+        timeline.close_all(snapshot.duration().as_nanos() as u64);
         timeline
     }
 
-    fn add(&mut self, event: &Event) {
+    /// Ends the slices that are open.
+    pub(super) fn close_all(&mut self, at: u64) {
+        let open: Vec<Row> = self.open.keys().copied().collect();
+        for row in open {
+            self.close(row, at, "");
+        }
+    }
+
+    pub(super) fn add(&mut self, event: &Event) {
         let at = event.at.as_nanos() as u64;
         let lane = |lane| (event.runtime, lane);
         let thread = event.os_thread.map(|m| lane(Lane::M(m)));
@@ -91,6 +105,10 @@ impl Timeline {
             What::Yields { .. } => self.close(row, at, "it yields"),
             What::Ends { .. } => self.close(row, at, "it ends"),
             What::WaitsForProc { .. } => self.mark(row, at, event.what),
+            What::EventsLost { .. } => {
+                self.close(row, at, "");
+                self.mark(row, at, event.what);
+            }
             What::ProcTaken => {
                 self.close(row, at, "");
                 if let (Some(thread), Some(p)) = (thread, event.proc) {
@@ -109,8 +127,14 @@ impl Timeline {
             What::NetworkWaitBegins => self.open(row, at, Fill::Network),
             What::ThreadWakes | What::NetworkWaitEnds | What::ThreadEnds => self.close(row, at, ""),
             What::Ready { id, .. } | What::Spawned { id, .. } => {
-                self.wakers.insert(id, self.marks.len());
+                self.arrows += 1;
+                self.wakers.insert(id, Waker { mark: self.marks.len(), arrow: self.arrows });
                 self.mark(row, at, event.what);
+                if self.in_parts
+                    && let Some(mark) = self.marks.last_mut()
+                {
+                    mark.arrow = self.arrows;
+                }
             }
             _ => self.mark(row, at, event.what),
         }
@@ -135,11 +159,36 @@ impl Timeline {
 
     /// Lets an arrow lead from what woke green thread `id` to its slice, which has just begun.
     fn end_arrow(&mut self, row: Row, id: u64) {
-        if let (Some(mark), Some(slice)) = (self.wakers.remove(&id), self.open.get_mut(&row)) {
-            self.arrows += 1;
-            self.marks[mark].arrow = self.arrows;
-            slice.arrow = self.arrows;
+        if let (Some(waker), Some(slice)) = (self.wakers.remove(&id), self.open.get_mut(&row)) {
+            slice.arrow = waker.arrow;
+            if !self.in_parts {
+                self.marks[waker.mark].arrow = waker.arrow;
+            }
         }
+    }
+}
+
+/// Only Perfetto's format takes parts.
+#[cfg(feature = "perfetto")]
+impl Timeline {
+    /// Returns a timeline that is drawn part by part.
+    pub(super) fn in_parts() -> Timeline {
+        Timeline { in_parts: true, ..Timeline::default() }
+    }
+
+    /// Ends all slices, and returns a timeline in which they go on.
+    pub(super) fn split(&mut self, at: u64) -> Timeline {
+        let goes_on = |slice: &Slice| Slice { start: at, arrow: 0, ..*slice };
+        let open: HashMap<Row, Slice> = self.open.iter().map(|(&row, slice)| (row, goes_on(slice))).collect();
+        let rows = open.keys().map(|&row| (row, Vec::new())).collect();
+        self.close_all(at);
+        Timeline { rows, open, ..Timeline::in_parts() }
+    }
+
+    /// Forgets the slices that have ended, and the marks: they were drawn.
+    pub(super) fn forget_drawn(&mut self) {
+        self.rows.values_mut().for_each(Vec::clear);
+        self.marks.clear();
     }
 }
 
@@ -171,7 +220,11 @@ pub(super) fn words(what: &What, snapshot: &Snapshot) -> String {
         What::TaskEnds { name, task, .. } => format!("task {task} ends: {}", text(name)),
         What::RegionBegins { name, .. } => format!("{} begins", text(name)),
         What::RegionEnds { name, .. } => format!("{} ends", text(name)),
-        What::Logs { category, message, .. } => format!("{}: {}", text(category), text(message)),
+        What::Logs { category, message, .. } => {
+            let message = snapshot.message(message).unwrap_or("(the text was dropped)");
+            format!("{}: {}", text(category), message.escape_debug())
+        }
+        What::EventsLost { count } => format!("{count} events were overwritten"),
         _ => String::new(),
     }
 }

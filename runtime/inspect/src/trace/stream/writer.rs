@@ -1,0 +1,158 @@
+//! From the rings to the files of a stream: reads a part, merges it, and encodes it.
+
+use std::collections::HashSet;
+use std::{io, mem};
+
+use sched::recorder;
+
+use super::files::Files;
+use crate::trace::event::{Event, What};
+use crate::trace::merge::Merge;
+use crate::trace::parts::Parts;
+use crate::trace::perfetto::Encoder;
+use crate::trace::timeline::Timeline;
+use crate::trace::{Snapshot, recording};
+
+/// How many more green threads than the last time may be known before those are forgotten that do not live.
+const FORGOTTEN_AT: usize = 4096;
+
+/// The state between two parts.
+pub(super) struct Writer {
+    parts: Parts,
+    merge: Merge,
+    timeline: Timeline,
+    encoder: Encoder,
+    files: Files,
+    /// The events of a part, and the names and texts that they need.
+    view: Snapshot,
+    /// The position of the next name.
+    next_name: u64,
+    /// The numbers of the messages at which this part and the one before begin.
+    messages: [u64; 2],
+    /// How many green threads may be known.
+    most_known: usize,
+}
+
+/// What one part was like.
+pub(super) struct Round {
+    /// How many events were overwritten before it.
+    pub(super) lost: u64,
+    /// The rings fill fast.
+    pub(super) is_late: bool,
+    /// Whether it was written; `None` if there was nothing to write, or no file.
+    pub(super) written: Option<io::Result<()>>,
+}
+
+impl Writer {
+    pub(super) fn new(files: Files) -> Writer {
+        let (names, places) = recording::threads();
+        let mut view = Snapshot { names, places, ..Snapshot::default() };
+        let first = view.texts.renew(0);
+        Writer {
+            parts: Parts::new(),
+            merge: Merge::default(),
+            timeline: Timeline::in_parts(),
+            encoder: Encoder::default(),
+            files,
+            view,
+            next_name: recorder::kept_names(u64::MAX, |_, _| ()),
+            messages: [first; 2],
+            most_known: FORGOTTEN_AT,
+        }
+    }
+
+    /// Reads what was recorded since the last call, and writes it if `may_write`. `is_last` is true for the
+    /// end of the stream.
+    pub(super) fn round(&mut self, is_last: bool, may_write: bool) -> Round {
+        let part = self.parts.next(is_last);
+        let lost = part.tracks.into_iter().map(|track| self.merge.add(track)).sum();
+        self.view.events = self.merge.take_until(part.until_ns);
+        self.renew_names();
+        self.view.events.iter().for_each(|event| self.timeline.add(event));
+        let last = self.view.events.last().map(|event| event.at.as_nanos() as u64);
+        // Also if nothing is written: what is open goes on in a later file.
+        let bytes = self.encoder.part(&self.view, &self.timeline);
+        self.timeline.forget_drawn();
+        self.forget_ended();
+        let at = if is_last { Some(part.now_ns.max(last.unwrap_or_default())) } else { last };
+        let written = at.filter(|_| may_write).map(|at| self.write(&bytes, at, is_last));
+        Round { lost, is_late: part.is_late, written }
+    }
+
+    /// Writes the bytes of a part whose last event was at `at`.
+    fn write(&mut self, bytes: &[u8], at: u64, is_last: bool) -> io::Result<()> {
+        self.files.write(bytes)?;
+        if !self.files.goes_on(is_last) {
+            self.begin_file(at)?;
+        }
+        if is_last {
+            let end = self.end(at);
+            self.files.write(&end)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the file at the time `at`, and goes on in a new one.
+    fn begin_file(&mut self, at: u64) -> io::Result<()> {
+        let (encoder, mut begin) = self.encoder.go_on(&self.view, at);
+        let timeline = self.timeline.split(at);
+        let end = self.end(at);
+        (self.encoder, self.timeline) = (encoder, timeline);
+        begin.extend(self.encoder.part(&self.view, &self.timeline));
+        self.files.write(&end)?;
+        self.files.begin()?;
+        self.files.write(&begin)
+    }
+
+    /// Returns the end of the file: of all that is open.
+    fn end(&mut self, at: u64) -> Vec<u8> {
+        self.timeline.close_all(at);
+        let mut end = self.encoder.part(&self.view, &self.timeline);
+        end.extend(self.encoder.end(at));
+        end
+    }
+
+    /// Takes the names, places and texts that have come.
+    fn renew_names(&mut self) {
+        let view = &mut self.view;
+        self.next_name = recorder::kept_names(self.next_name, |id, name| {
+            view.names.insert(id, name.into());
+        });
+        view.places.extend(self.merge.places.drain());
+        let [before, this] = self.messages;
+        // A message may belong to an event that the part before has left for this one.
+        self.messages = [this, view.texts.renew(before)];
+        if view.runtimes.len() < self.merge.runtimes.len() {
+            view.runtimes.clone_from(&self.merge.runtimes);
+        }
+    }
+
+    /// Forgets the green threads that have ended in this part, and its events. Now and then, forgets also
+    /// those whose ends were lost.
+    fn forget_ended(&mut self) {
+        let view = &mut self.view;
+        let ended = |event: Event| match event.what {
+            What::Ends { id } => Some(id),
+            _ => None,
+        };
+        let ended: HashSet<u64> = mem::take(&mut view.events).into_iter().filter_map(ended).collect();
+        for id in &ended {
+            view.names.remove(id);
+            view.places.remove(id);
+        }
+        self.encoder.forget(|id| ended.contains(&id));
+        if self.known() > self.most_known {
+            let mut live = HashSet::new();
+            sched::look_at_living(|g| _ = live.insert(g.id));
+            self.view.names.retain(|id, _| live.contains(id));
+            self.view.places.retain(|id, _| live.contains(id));
+            self.encoder.forget_all_but(&live);
+            self.merge.keep(live);
+            self.most_known = 2 * self.known() + FORGOTTEN_AT;
+        }
+    }
+
+    fn known(&self) -> usize {
+        self.view.names.len().max(self.view.places.len()).max(self.merge.known())
+    }
+}
