@@ -53,6 +53,11 @@ struct Options {
     /// Switch nothing: both kinds of windows are without the recorder, which shows the noise
     #[arg(long)]
     control: bool,
+    /// With the recorder, also write all events into files in a folder of this name, which is removed
+    /// afterwards
+    #[cfg(feature = "stream")]
+    #[arg(long)]
+    stream: Option<std::path::PathBuf>,
     /// Run the clients in a process of their own
     #[arg(long)]
     apart: bool,
@@ -93,6 +98,10 @@ fn main() -> io::Result<()> {
     };
     sort_in(&mut pairs, &requests);
     report(&pairs);
+    #[cfg(feature = "stream")]
+    if let Some(folder) = &options.stream {
+        std::fs::remove_dir_all(folder)?;
+    }
     Ok(())
 }
 
@@ -256,21 +265,44 @@ fn measure_pair(options: &Options, pair: usize) -> Pair {
     let mut windows = Pair::default();
     let order = if pair.is_multiple_of(2) { [0, 1] } else { [1, 0] };
     for which in order {
-        if which == 1 && !options.control {
-            match options.events {
-                None => assert!(trace::start(), "no recording is on"),
-                Some(events) => assert!(trace::start_with(events).expect("a size of a ring")),
-            }
-        }
+        let recording = (which == 1 && !options.control).then(|| Recording::start(options));
         std::thread::sleep(SETTLES);
         let times = || [clock_ns(libc::CLOCK_MONOTONIC), clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)];
         let [begin, cpu_before] = times();
         std::thread::sleep(Duration::from_millis(options.window));
         let [end, cpu_after] = times();
         windows[which] = Window { begin, end, cpu_ns: cpu_after - cpu_before, times: Vec::new() };
-        trace::stop();
+        drop(recording);
     }
     windows
+}
+
+/// The recorder is on.
+struct Recording {
+    #[cfg(feature = "stream")]
+    _stream: Option<trace::Stream>,
+}
+
+impl Recording {
+    fn start(options: &Options) -> Recording {
+        match options.events {
+            None => assert!(trace::start(), "no recording is on"),
+            Some(events) => assert!(trace::start_with(events).expect("a size of a ring")),
+        }
+        Recording {
+            #[cfg(feature = "stream")]
+            _stream: options
+                .stream
+                .as_ref()
+                .map(|folder| trace::stream(folder).keep(2).start().expect("the files of the stream")),
+        }
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        trace::stop();
+    }
 }
 
 /// Gives each request to the window in which it was to be sent.

@@ -2,7 +2,7 @@
 """Checks a trace against Perfetto's own schema: every field is known, every event has its track, slices nest, arrows connect.
 
 Needs the Python package `perfetto`, which ci/setup.sh installs into a virtual environment. Usage: perfetto.py [--part] FILE
---part: arrows may begin whose ends are in a later file, and the user's slices nest.
+--part: arrows may lead to a later file, and the user's slices nest.
 Prints the number of tracks, slices, instants and arrows."""
 import sys
 

@@ -4,7 +4,8 @@
 //! with their reason, wake-ups with their waker, steals, hand-offs, preemptions, timers, the network, and OS
 //! threads. [`start`] starts a recording in all runtimes of the process, and [`snapshot`] reads it while they
 //! go on. The page about [traces](crate::docs::trace) shows how to find something, and what it costs. It also
-//! shows how a panic, a hog or a late timer writes a file by itself.
+//! shows how a panic, a hog or a late timer writes a file by itself, and how `stream` writes all events into
+//! files (feature `perfetto`).
 //!
 //! ```
 //! use runtime::trace::{self, What};
@@ -43,10 +44,10 @@
 //! regions as slices, in a track for each green thread; a page in HTML shows their begins and ends. With the
 //! feature `tracing`, spans of [`tracing::Following`](crate::docs::trace#spans-of-tracing) are regions, too.
 
+#[cfg(feature = "perfetto")]
+#[doc(inline)]
+pub use inspect::trace::perfetto::stream::{Stream, StreamBuilder, stream};
 #[doc(inline)]
 pub use inspect::trace::{
     Cause, Event, Snapshot, Text, What, is_on, log, region, snapshot, start, start_with, stop, task,
 };
-#[cfg(feature = "perfetto")]
-#[doc(inline)]
-pub use inspect::trace::{Stream, StreamBuilder, stream};

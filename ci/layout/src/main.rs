@@ -89,7 +89,7 @@ const BOUNDS: &[Bounds] = &[
         circle_of_rooms: 3,
         circle_in_room: 4,
         circle_with_methods: 5,
-        features: 78,
+        features: 79,
     },
     Bounds {
         folder: "runtime/inspect",

@@ -6,19 +6,16 @@
 //! - `timeline.rs`: slices of time, for `html.rs` and `perfetto.rs`, which write them.
 //! - `user.rs`: the user's tasks, regions and messages.
 //! - `trigger.rs`, `files.rs`: traces that are written by themselves.
-//! - `stream.rs`: all events, into files. `parts.rs`: reads the rings part by part.
+//! - `perfetto/stream.rs`: all events, into files.
 
 mod event;
 mod files;
 mod html;
 mod merge;
 #[cfg(feature = "perfetto")]
-mod parts;
-#[cfg(feature = "perfetto")]
-mod perfetto;
+#[doc(hidden)]
+pub mod perfetto;
 mod recording;
-#[cfg(feature = "perfetto")]
-mod stream;
 mod timeline;
 #[doc(hidden)]
 pub mod trigger;
@@ -37,8 +34,6 @@ pub use event::{Cause, Event, Text, What};
 use merge::Merge;
 use recording::Collected;
 use sched::user_events::Texts;
-#[cfg(feature = "perfetto")]
-pub use stream::{Stream, StreamBuilder, stream};
 use timeline::Timeline;
 pub use user::{log, region, task};
 

@@ -55,6 +55,8 @@
 //!   overwritten: the next gets a number, also after a restart.
 //!   [`Builder::trace_to`](crate::Builder::trace_to) says how many there are at most, and which ends of a
 //!   program wait for the file.
+//! - **All the time:** [`trace::stream`](crate::trace::stream) (feature `perfetto`) writes all events into
+//!   files that follow each other, until the program ends. See [below](#a-stream).
 //!
 //! # How to read
 //!
@@ -86,6 +88,32 @@
 //!
 //! A P notices the start of a recording at its next event other than a switch, and after 61 switches at the
 //! latest. A green thread that ran before has no name in the trace if it has ended since.
+//!
+//! # A stream
+//!
+//! A snapshot has what is in the rings: a fraction of a second of a busy program. A
+//! [`stream`](crate::trace::stream) has all of it, for as long as there is room for files:
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let stream = runtime::trace::stream("/var/tmp/my-server").max_file_age(Duration::from_secs(60)).start()?;
+//! runtime::block_on(|| {
+//!     // The server.
+//! });
+//! stream.finish()
+//! # }
+//! ```
+//!
+//! An OS thread of the stream reads the rings ten times a second, and up to a thousand times a second while
+//! they fill fast. It brings the events into the order of cause and effect, and appends them to a file. Each
+//! file can be opened alone: names, places and open regions are in it. After a crash, the last file shows
+//! what ran, up to a tenth of a second before the end.
+//!
+//! The stream never holds up a green thread. If its thread cannot keep up, the rings are overwritten, and a
+//! mark in the row of the P says how many events are missing there. Larger rings help against bursts
+//! ([`StreamBuilder::events`](crate::trace::StreamBuilder::events)). So does a processor for the thread.
 //!
 //! # Spans of tracing
 //!

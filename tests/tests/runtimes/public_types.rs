@@ -183,6 +183,16 @@ fn in_trace() {
 }
 
 #[test]
+#[cfg(feature = "perfetto")]
+fn in_streams_of_traces() {
+    use runtime::trace::*;
+    table! {
+        Stream: "SYUR";
+        StreamBuilder: "SYUR";
+    }
+}
+
+#[test]
 fn in_dump() {
     use runtime::dump::*;
     table! {

@@ -32,7 +32,7 @@ pub(super) const PATIENCE_NS: u64 = 1_000_000;
 
 /// What a green thread does, by the events so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Does {
+pub(super) enum Does {
     /// Its spawn is still to come.
     NotSpawned,
     /// It is ready for the first time.
@@ -46,14 +46,14 @@ enum Does {
 }
 
 /// One ring while it is merged.
-struct Line {
+pub(super) struct Line {
     runtime: usize,
     p: Option<usize>,
     /// The events that are still to come. One of the kind `None` stands for as many that were lost as its
     /// number says.
-    rest: VecDeque<Recorded>,
+    pub(super) rest: VecDeque<Recorded>,
     /// Of a P: the green thread that runs on it.
-    runs: Option<u64>,
+    pub(super) runs: Option<u64>,
     /// Of a P: the M that has it.
     m: Option<usize>,
     /// No part was added yet.
@@ -65,7 +65,7 @@ struct Line {
 /// The rings of all runtimes on their way into one sequence.
 #[derive(Default)]
 pub(super) struct Merge {
-    lines: Vec<Line>,
+    pub(super) lines: Vec<Line>,
     /// The index of the line of each ring, and of each runtime's events outside of the Ps.
     line_of: HashMap<(u64, Option<usize>), usize>,
     /// The index of each runtime, by the number of its rings.
@@ -74,9 +74,9 @@ pub(super) struct Merge {
     pub(super) runtimes: Vec<String>,
     /// The times of the next events, each with the index of its line.
     heads: BTreeSet<(u64, usize)>,
-    threads: HashMap<u64, Does>,
+    pub(super) threads: HashMap<u64, Does>,
     /// The tasks of each green thread, the innermost last.
-    tasks: HashMap<u64, Vec<u64>>,
+    pub(super) tasks: HashMap<u64, Vec<u64>>,
     /// What has come, and was not taken yet.
     events: Vec<Event>,
     /// The time of the last event.
@@ -341,23 +341,6 @@ impl Merge {
         {
             *does = Does::RunsWithoutP(m);
         }
-    }
-}
-
-/// A stream merges for as long as the program runs.
-#[cfg(feature = "perfetto")]
-impl Merge {
-    /// Returns how many green threads have a state.
-    pub(super) fn known(&self) -> usize {
-        self.threads.len()
-    }
-
-    /// Forgets green threads that do not live: their ends were lost. Those with events to come stay.
-    pub(super) fn keep(&mut self, mut live: std::collections::HashSet<u64>) {
-        live.extend(self.lines.iter().flat_map(|line| &line.rest).map(|event| event.id));
-        live.extend(self.lines.iter().filter_map(|line| line.runs));
-        self.threads.retain(|id, _| live.contains(id));
-        self.tasks.retain(|id, _| live.contains(id));
     }
 }
 

@@ -2,7 +2,9 @@
 //! declared.
 //!
 //! The numbers of the fields are those of Perfetto's `protos/perfetto/trace`. `ci/perfetto.py` checks a trace
-//! against that schema.
+//! against that schema. `stream.rs` writes such traces for as long as the program runs.
+
+pub mod stream;
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -112,6 +114,8 @@ pub(super) struct Encoder {
     begun: HashSet<Row>,
     /// By green thread.
     stretches: HashMap<u64, Stretches>,
+    /// Ends of these, for the next part.
+    late: Vec<(u64, TrackEvent)>,
     /// How many tracks there are beside that of the process.
     tracks: u64,
 }
@@ -181,10 +185,8 @@ impl Encoder {
 
     /// Returns the end of the trace, at which all tasks and regions end.
     pub(super) fn end(&mut self, at: u64) -> Vec<u8> {
-        let open =
-            self.stretches.drain().flat_map(|(_, stretches)| vec![stretches.track; stretches.open.len()]);
-        let events = open.map(|track| (at, stretch(track, SLICE_END, None))).collect();
-        self.packets(events)
+        self.forget(at, |_| true);
+        self.packets(Vec::new())
     }
 
     /// Returns the begin of a slice.
@@ -251,14 +253,11 @@ impl Encoder {
         stretches.track
     }
 
-    /// Forgets green threads that have ended.
-    pub(super) fn forget(&mut self, has_ended: impl Fn(u64) -> bool) {
-        self.stretches.retain(|&id, of| !of.open.is_empty() || !has_ended(id));
-    }
-
-    /// Forgets all green threads but these. What is open in the others has ended, unseen.
-    pub(super) fn forget_all_but(&mut self, live: &HashSet<u64>) {
-        self.stretches.retain(|id, _| live.contains(id));
+    /// Forgets green threads that have ended. What is open in them ends at `at`: its own end was lost.
+    pub(super) fn forget(&mut self, at: u64, has_ended: impl Fn(u64) -> bool) {
+        let gone = self.stretches.extract_if(|&id, _| has_ended(id));
+        let open = gone.flat_map(|(_, of)| vec![of.track; of.open.len()]);
+        self.late.extend(open.map(|track| (at, stretch(track, SLICE_END, None))));
     }
 
     /// Describes the track of a row, and of its runtime, if that was not done yet.
@@ -308,6 +307,7 @@ impl Encoder {
 
     /// Returns the described tracks, and the events in the order of their times.
     fn packets(&mut self, mut events: Vec<(u64, TrackEvent)>) -> Vec<u8> {
+        events.append(&mut self.late);
         // Stable: the end of a slice comes before the begin of the next one, also at the same time.
         events.sort_by_key(|(at, _)| *at);
         let mut packet = mem::take(&mut self.described);

@@ -75,12 +75,18 @@ struct Waker {
 
 impl Timeline {
     pub(super) fn of(snapshot: &Snapshot) -> Timeline {
-        let mut timeline = Timeline::default();
+        let mut timeline = Timeline::new(false, HashMap::new());
         for event in snapshot.events() {
             timeline.add(event);
         }
         timeline.close_all(snapshot.duration().as_nanos() as u64);
         timeline
+    }
+
+    /// Returns a timeline that begins with these open slices.
+    pub(super) fn new(in_parts: bool, open: HashMap<Row, Slice>) -> Timeline {
+        let rows = open.keys().map(|&row| (row, Vec::new())).collect();
+        Timeline { rows, open, in_parts, ..Timeline::default() }
     }
 
     /// Ends the slices that are open.
@@ -165,30 +171,6 @@ impl Timeline {
                 self.marks[waker.mark].arrow = waker.arrow;
             }
         }
-    }
-}
-
-/// Only Perfetto's format takes parts.
-#[cfg(feature = "perfetto")]
-impl Timeline {
-    /// Returns a timeline that is drawn part by part.
-    pub(super) fn in_parts() -> Timeline {
-        Timeline { in_parts: true, ..Timeline::default() }
-    }
-
-    /// Ends all slices, and returns a timeline in which they go on.
-    pub(super) fn split(&mut self, at: u64) -> Timeline {
-        let goes_on = |slice: &Slice| Slice { start: at, arrow: 0, ..*slice };
-        let open: HashMap<Row, Slice> = self.open.iter().map(|(&row, slice)| (row, goes_on(slice))).collect();
-        let rows = open.keys().map(|&row| (row, Vec::new())).collect();
-        self.close_all(at);
-        Timeline { rows, open, ..Timeline::in_parts() }
-    }
-
-    /// Forgets the slices that have ended, and the marks: they were drawn.
-    pub(super) fn forget_drawn(&mut self) {
-        self.rows.values_mut().for_each(Vec::clear);
-        self.marks.clear();
     }
 }
 

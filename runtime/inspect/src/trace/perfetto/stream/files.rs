@@ -3,9 +3,10 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::super::create_new;
+use crate::trace::create_new;
 
 /// When a file is complete, and how many there are.
 #[derive(Clone, Copy, Debug)]
@@ -20,9 +21,10 @@ pub(super) struct Files {
     folder: PathBuf,
     limits: Limits,
     current: Option<Current>,
-    /// How many files this stream has begun.
-    begun: u64,
 }
+
+/// How many files this process has begun.
+static BEGUN: AtomicU64 = AtomicU64::new(0);
 
 struct Current {
     file: File,
@@ -41,7 +43,7 @@ impl Files {
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(folder)?;
-        let mut files = Files { folder: folder.to_path_buf(), limits, current: None, begun: 0 };
+        let mut files = Files { folder: folder.to_path_buf(), limits, current: None };
         files.begin()?;
         Ok(files)
     }
@@ -63,11 +65,11 @@ impl Files {
     pub(super) fn begin(&mut self) -> io::Result<()> {
         self.current = None;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let name = name(now.as_secs(), std::process::id(), self.begun);
-        let file = create_new(&self.folder.join(name))?;
-        self.begun += 1;
+        // Relaxed: only the number counts.
+        let name = name(now.as_millis(), BEGUN.fetch_add(1, Ordering::Relaxed), std::process::id());
+        let file = create_new(&self.folder.join(&name))?;
         self.current = Some(Current { file, bytes: 0, since: Instant::now() });
-        self.remove_oldest()
+        self.remove_oldest(&name)
     }
 
     /// Writes `bytes` to the file, if there is one.
@@ -80,14 +82,15 @@ impl Files {
         current.file.write_all(bytes).inspect_err(|_| self.current = None)
     }
 
-    /// Removes files until there are as many as wanted. Those of earlier processes count.
-    fn remove_oldest(&self) -> io::Result<()> {
+    /// Removes files until there are as many as wanted with `current`. The files of earlier processes count.
+    fn remove_oldest(&self, current: &str) -> io::Result<()> {
         let mut names = Vec::new();
         for file in fs::read_dir(&self.folder)? {
-            names.extend(file?.file_name().into_string().ok().filter(|name| is_name(name)));
+            names
+                .extend(file?.file_name().into_string().ok().filter(|name| is_name(name) && name != current));
         }
         names.sort_unstable();
-        for name in &names[..names.len().saturating_sub(self.limits.keep)] {
+        for name in &names[..(names.len() + 1).saturating_sub(self.limits.keep)] {
             match fs::remove_file(self.folder.join(name)) {
                 // Another process has removed it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -98,9 +101,9 @@ impl Files {
     }
 }
 
-/// Returns the name of a file that a process begins at this second. The names of later files are greater.
-fn name(second: u64, process: u32, number: u64) -> String {
-    format!("stream-{second:010}-{number:06}-{process}.pftrace")
+/// Returns the name of a file that a process begins at this time. The names of later files are greater.
+fn name(unix_ms: u128, number: u64, process: u32) -> String {
+    format!("stream-{unix_ms:013}-{number:06}-{process}.pftrace")
 }
 
 /// Returns `true` if [`name`] makes such names.
@@ -111,8 +114,8 @@ fn is_name(text: &str) -> bool {
     let numbers: Vec<&str> = numbers.split('-').collect();
     let is_number =
         |text: &str, digits| text.len() >= digits && text.bytes().all(|byte| byte.is_ascii_digit());
-    matches!(numbers[..], [second, number, process]
-        if is_number(second, 10) && is_number(number, 6) && is_number(process, 1))
+    matches!(numbers[..], [ms, number, process]
+        if is_number(ms, 13) && is_number(number, 6) && is_number(process, 1))
 }
 
 #[cfg(test)]
@@ -121,10 +124,15 @@ mod tests {
 
     #[test]
     fn names_are_in_the_order_of_their_files() {
-        let names = [name(9, 77, 0), name(9, 77, 1), name(1_764_000_000, 5, 2), name(1_764_000_000, 5, 10)];
+        let now = 1_764_000_000_000;
+        let names = [name(9, 0, 77), name(9, 1, 77), name(now, 2, 5), name(now, 10, 5), name(now + 1, 0, 4)];
         assert!(names.is_sorted() && names.iter().all(|name| is_name(name)), "{names:?}");
-        let others =
-            ["stream-1-1-1.pftrace", "stream-0000000001-000001-.pftrace", "trace.pftrace", "stream-.pftrace"];
+        let others = [
+            "stream-1-1-1.pftrace",
+            "stream-0000000000001-000001-.pftrace",
+            "trace.pftrace",
+            "stream-.pftrace",
+        ];
         assert!(!others.into_iter().any(is_name));
     }
 

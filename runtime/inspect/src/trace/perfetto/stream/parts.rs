@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use sched::recorder::{Reader, Track, stamp};
 
-use super::merge::PATIENCE_NS;
-use super::recording::{Moment, RECORDING, set_time};
+use crate::trace::merge::PATIENCE_NS;
+use crate::trace::recording::{Moment, RECORDING, set_time};
 
 /// How long a part waits for the event that has a noted stop. Its P writes that event at once, unless its OS
 /// thread is off its processor.
@@ -42,8 +42,8 @@ impl Parts {
         let guard = RECORDING.lock();
         let Some(recording) = guard.as_ref() else { return Part::default() };
         self.readers.retain(|number, _| recording.rings.iter().any(|rings| rings.number() == *number));
-        // The rings are read one after the other. From here on, one may have an event whose cause another one
-        // had not yet when it was read.
+        // The rings are read one after the other. From here on, one may have an event, while the ring with
+        // its cause was read before that came.
         let until = stamp();
         let mut tracks = Vec::new();
         for rings in &recording.rings {

@@ -1,14 +1,16 @@
 //! A stream of events to files: a plain OS thread reads the rings before they are overwritten.
 //!
 //! - `files.rs`: the files.
+//! - `parts.rs`: reads the rings part by part.
 //! - `writer.rs`: from the rings to the bytes of a file.
 
 mod files;
+mod parts;
 mod writer;
 
 use std::fmt;
 use std::io;
-use std::panic::resume_unwind;
+use std::panic::{RefUnwindSafe, UnwindSafe, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -18,7 +20,7 @@ use std::time::{Duration, Instant};
 use sched::sync::{Condvar, Mutex};
 use sched::{fork, simulation, starting, write_message};
 
-use super::recording;
+use crate::trace::{EVENTS, recording};
 use files::{Files, Limits};
 use writer::Writer;
 
@@ -55,7 +57,7 @@ const LEAST_AGE: Duration = Duration::from_millis(100);
 /// ```
 pub fn stream(folder: impl AsRef<Path>) -> StreamBuilder {
     let limits = Limits { max_file_bytes: 64 << 20, max_file_age: Duration::from_secs(600), keep: 10 };
-    StreamBuilder { folder: folder.as_ref().to_path_buf(), events: super::EVENTS, limits }
+    StreamBuilder { folder: folder.as_ref().to_path_buf(), events: EVENTS, limits }
 }
 
 /// The settings of a [`stream`].
@@ -201,6 +203,10 @@ struct State {
     /// Why the last write has failed; `None` after one that succeeded.
     error: Option<io::Error>,
 }
+
+// A panic leaves nothing half changed: each section under the lock is one assignment.
+impl UnwindSafe for Stream {}
+impl RefUnwindSafe for Stream {}
 
 impl Stream {
     /// Writes what was recorded until now, closes the file, and ends the stream. The recording ends, unless

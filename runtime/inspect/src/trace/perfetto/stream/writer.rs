@@ -1,16 +1,16 @@
 //! From the rings to the files of a stream: reads a part, merges it, and encodes it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::{io, mem};
 
 use sched::recorder;
 
 use super::files::Files;
+use super::parts::Parts;
 use crate::trace::event::{Event, What};
 use crate::trace::merge::Merge;
-use crate::trace::parts::Parts;
 use crate::trace::perfetto::Encoder;
-use crate::trace::timeline::Timeline;
+use crate::trace::timeline::{Slice, Timeline};
 use crate::trace::{Snapshot, recording};
 
 /// How many more green threads than the last time may be known before those are forgotten that do not live.
@@ -51,7 +51,7 @@ impl Writer {
         Writer {
             parts: Parts::new(),
             merge: Merge::default(),
-            timeline: Timeline::in_parts(),
+            timeline: Timeline::new(true, HashMap::new()),
             encoder: Encoder::default(),
             files,
             view,
@@ -70,16 +70,17 @@ impl Writer {
         self.renew_names();
         self.view.events.iter().for_each(|event| self.timeline.add(event));
         let last = self.view.events.last().map(|event| event.at.as_nanos() as u64);
+        let at = if is_last { Some(part.now_ns.max(last.unwrap_or_default())) } else { last };
         // Also if nothing is written: what is open goes on in a later file.
         let bytes = self.encoder.part(&self.view, &self.timeline);
-        self.timeline.forget_drawn();
-        self.forget_ended();
-        let at = if is_last { Some(part.now_ns.max(last.unwrap_or_default())) } else { last };
+        self.timeline.rows.values_mut().for_each(Vec::clear);
+        self.timeline.marks.clear();
+        at.into_iter().for_each(|at| self.forget_ended(at));
         let written = at.filter(|_| may_write).map(|at| self.write(&bytes, at, is_last));
         Round { lost, is_late: part.is_late, written }
     }
 
-    /// Writes the bytes of a part whose last event was at `at`.
+    /// Writes the bytes of a part. Its last event was at `at`.
     fn write(&mut self, bytes: &[u8], at: u64, is_last: bool) -> io::Result<()> {
         self.files.write(bytes)?;
         if !self.files.goes_on(is_last) {
@@ -95,7 +96,7 @@ impl Writer {
     /// Ends the file at the time `at`, and goes on in a new one.
     fn begin_file(&mut self, at: u64) -> io::Result<()> {
         let (encoder, mut begin) = self.encoder.go_on(&self.view, at);
-        let timeline = self.timeline.split(at);
+        let timeline = goes_on(&self.timeline, at);
         let end = self.end(at);
         (self.encoder, self.timeline) = (encoder, timeline);
         begin.extend(self.encoder.part(&self.view, &self.timeline));
@@ -127,9 +128,9 @@ impl Writer {
         }
     }
 
-    /// Forgets the green threads that have ended in this part, and its events. Now and then, forgets also
-    /// those whose ends were lost.
-    fn forget_ended(&mut self) {
+    /// Forgets the green threads that have ended in this part, and its events. The last one was at `at`. Now
+    /// and then, forgets also green threads with ends that were lost.
+    fn forget_ended(&mut self, at: u64) {
         let view = &mut self.view;
         let ended = |event: Event| match event.what {
             What::Ends { id } => Some(id),
@@ -140,19 +141,34 @@ impl Writer {
             view.names.remove(id);
             view.places.remove(id);
         }
-        self.encoder.forget(|id| ended.contains(&id));
+        self.encoder.forget(at, |id| ended.contains(&id));
         if self.known() > self.most_known {
             let mut live = HashSet::new();
             sched::look_at_living(|g| _ = live.insert(g.id));
-            self.view.names.retain(|id, _| live.contains(id));
-            self.view.places.retain(|id, _| live.contains(id));
-            self.encoder.forget_all_but(&live);
-            self.merge.keep(live);
+            self.forget_all_but(at, live);
             self.most_known = 2 * self.known() + FORGOTTEN_AT;
         }
     }
 
     fn known(&self) -> usize {
-        self.view.names.len().max(self.view.places.len()).max(self.merge.known())
+        self.view.names.len().max(self.view.places.len()).max(self.merge.threads.len())
     }
+
+    /// Forgets all green threads but these. It keeps the ids in events that are still to come, too.
+    fn forget_all_but(&mut self, at: u64, mut live: HashSet<u64>) {
+        let lines = &self.merge.lines;
+        live.extend(lines.iter().flat_map(|line| &line.rest).map(|event| event.id));
+        live.extend(lines.iter().filter_map(|line| line.runs));
+        self.merge.threads.retain(|id, _| live.contains(id));
+        self.merge.tasks.retain(|id, _| live.contains(id));
+        self.view.names.retain(|id, _| live.contains(id));
+        self.view.places.retain(|id, _| live.contains(id));
+        self.encoder.forget(at, |id| !live.contains(&id));
+    }
+}
+
+/// Returns a timeline in which the slices go on that are open in `timeline` at `at`.
+fn goes_on(timeline: &Timeline, at: u64) -> Timeline {
+    let slice = |slice: &Slice| Slice { start: at, arrow: 0, ..*slice };
+    Timeline::new(true, timeline.open.iter().map(|(&row, open)| (row, slice(open))).collect())
 }
