@@ -22,9 +22,9 @@ paths='s/(^|[^:A-Za-z0-9_])sim(::|$)/\1runtime::sim\2/g; s/runtime::sim::(faults
 inspected='dump|metrics|profile|trace'
 paths+="; s/(^|[^:A-Za-z0-9_])monochrome_inspect::($inspected|stacks)/\\1runtime::\\2/g"
 paths+='; s/runtime::(dump::(snapshot|deadlock)|stacks::(frame|place))::/runtime::dump::/g'
-paths+='; s/runtime::metrics::(hogs|places)::/runtime::metrics::/g; s/runtime::trace::event::/runtime::trace::/g'
+paths+='; s/runtime::metrics::(hogs|places)::/runtime::metrics::/g; s/runtime::trace::(event|perfetto::stream)::/runtime::trace::/g'
 api monochrome-sim simulate | sed -E "$paths" | sed 1d >"$list.sim"
-api monochrome-inspect dump-stacks,dump-json,dump-pprof,perfetto,debug | sed -E "$paths" >"$list.inspect"
+api monochrome-inspect dump-stacks,dump-json,dump-pprof,perfetto,debug | sed -E "$paths; /^pub mod runtime::trace::perfetto/d" >"$list.inspect"
 api monochrome "$features" | sed -E "$paths; /^pub use runtime::(sim|$inspected)::/d" >"$list"
 sed -i "/^pub mod runtime::sim$/r $list.sim" "$list"
 for module in ${inspected//|/ }; do

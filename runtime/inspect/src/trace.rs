@@ -13,7 +13,6 @@ mod files;
 mod html;
 mod merge;
 #[cfg(feature = "perfetto")]
-#[doc(hidden)]
 pub mod perfetto;
 mod recording;
 mod timeline;

@@ -8,14 +8,13 @@ mod files;
 mod parts;
 mod writer;
 
-use std::fmt;
-use std::io;
-use std::panic::{RefUnwindSafe, UnwindSafe, resume_unwind};
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use std::{fmt, io, mem};
 
 use sched::sync::{Condvar, Mutex};
 use sched::{fork, simulation, starting, write_message};
@@ -123,7 +122,8 @@ impl StreamBuilder {
     ///
     /// An event costs the program what it costs in any recording, and the thread of the stream about a
     /// microsecond. If that thread cannot keep up, the Ps do not wait: events are overwritten, the file says
-    /// where and how many, and [`Stream::lost`] counts them.
+    /// where and how many, and [`Stream::lost`] counts them. Between two reads, the texts of the newest 4,096
+    /// messages are kept.
     ///
     /// If a file cannot be written, a line on standard error says why. The stream tries again each second,
     /// with a new file; what comes in between is not written.
@@ -215,7 +215,8 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// Returns the error of the last write, if it has failed.
+    /// - The error of the last write, if it has failed.
+    /// - `Unsupported`: this is a [forked child](../../runtime/docs/fork/index.html), which has no such thread.
     ///
     /// ```
     /// # let folder = std::env::temp_dir().join(format!("stream-finish-{}", std::process::id()));
@@ -226,8 +227,11 @@ impl Stream {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn finish(mut self) -> io::Result<()> {
-        if let Some(Err(panic)) = self.end() {
-            resume_unwind(panic);
+        fork::check()?;
+        if let Some(Err(_)) = self.end() {
+            return Err(io::Error::other(
+                "the thread of a stream of events has panicked: its message says why",
+            ));
         }
         self.shared.state.lock().error.take().map_or(Ok(()), Err)
     }
@@ -252,6 +256,7 @@ impl Stream {
         let thread = self.thread.take()?;
         if fork::is_forked() {
             // The thread is not in this process. It may have held the lock at the fork.
+            mem::forget(thread);
             return None;
         }
         self.shared.state.lock().ends = true;

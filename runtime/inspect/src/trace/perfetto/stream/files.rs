@@ -42,7 +42,7 @@ impl Files {
         builder.recursive(true);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(folder)?;
+        builder.create(folder).map_err(|error| with_path(folder, error))?;
         let mut files = Files { folder: folder.to_path_buf(), limits, current: None };
         files.begin()?;
         Ok(files)
@@ -67,9 +67,10 @@ impl Files {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         // Relaxed: only the number counts.
         let name = name(now.as_millis(), BEGUN.fetch_add(1, Ordering::Relaxed), std::process::id());
-        let file = create_new(&self.folder.join(&name))?;
+        // With the path of the folder, so that the same error has the same text again.
+        let file = create_new(&self.folder.join(&name)).map_err(|error| with_path(&self.folder, error))?;
         self.current = Some(Current { file, bytes: 0, since: Instant::now() });
-        self.remove_oldest(&name)
+        self.remove_oldest(&name).map_err(|error| with_path(&self.folder, error))
     }
 
     /// Writes `bytes` to the file, if there is one.
@@ -79,7 +80,10 @@ impl Files {
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some(current) = &mut self.current else { return Ok(()) };
         current.bytes += bytes.len() as u64;
-        current.file.write_all(bytes).inspect_err(|_| self.current = None)
+        current.file.write_all(bytes).map_err(|error| {
+            self.current = None;
+            with_path(&self.folder, error)
+        })
     }
 
     /// Removes files until there are as many as wanted with `current`. The files of earlier processes count.
@@ -99,6 +103,11 @@ impl Files {
         }
         Ok(())
     }
+}
+
+/// Returns the error with the path that it concerns.
+fn with_path(path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// Returns the name of a file that a process begins at this time. The names of later files are greater.

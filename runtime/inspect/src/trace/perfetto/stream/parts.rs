@@ -49,9 +49,11 @@ impl Parts {
         for rings in &recording.rings {
             tracks.extend(rings.read_on(self.readers.entry(rings.number()).or_default(), is_last));
         }
-        let (now, half) = (Moment::now(), recording.events / 2);
+        let (now, events) = (Moment::now(), recording.events);
         drop(guard);
-        let is_late = tracks.iter().any(|track| track.lost > 0 || track.events.len() >= half);
+        // The list of the threads without a P is shorter.
+        let half = |track: &Track| if track.p.is_some() { events / 2 } else { events / 8 };
+        let is_late = tracks.iter().any(|track| track.lost > 0 || track.events.len() >= half(track));
         let mut until_ns = self.since.time_of(until, now).unwrap_or_default().saturating_sub(PATIENCE_NS);
         let least = until_ns.saturating_sub(STOP_NS);
         for track in &mut tracks {
