@@ -35,21 +35,13 @@ pub(super) struct Collected {
 /// A moment in stamps and on the runtime's clock.
 #[derive(Clone, Copy)]
 pub(super) struct Moment {
-    stamp: u64,
+    pub(super) stamp: u64,
     pub(super) ns: u64,
 }
 
 impl Moment {
     pub(super) fn now() -> Moment {
         Moment { stamp: stamp(), ns: sched::recorder::now() }
-    }
-
-    /// Returns the time of a stamp, in ns since this moment; `None` if it is earlier. `now` is later.
-    pub(super) fn time_of(self, stamp: u64, now: Moment) -> Option<u64> {
-        let stamps = stamp.checked_sub(self.stamp)?;
-        let (all, ns) = (now.stamp.saturating_sub(self.stamp).max(1), now.ns - self.ns);
-        let exact = u128::from(stamps.min(all)) * u128::from(ns) / u128::from(all);
-        Some(exact as u64)
     }
 }
 
@@ -157,7 +149,7 @@ pub(super) fn collect() -> Option<Collected> {
     // After the reads: no stamp is later than this moment.
     let now = Moment::now();
     for track in &mut tracks {
-        track.events.retain_mut(|event| event.at_ns <= until && set_time(event, recording.since, now));
+        track.events.retain_mut(|event| event.at_ns <= until && recording.set_time(event, now));
     }
     let ns = now.ns - recording.since.ns;
     drop(guard);
@@ -200,13 +192,16 @@ impl Recording {
             self.rings.remove(first);
         }
     }
-}
 
-/// Turns the stamp of `event` into its time since `since`. Returns `false` if it is earlier.
-pub(super) fn set_time(event: &mut Recorded, since: Moment, now: Moment) -> bool {
-    let time = since.time_of(event.at_ns, now);
-    event.at_ns = time.unwrap_or_default();
-    time.is_some()
+    /// Turns the stamp of `event` into its time. Returns `false` if the event belongs to an earlier
+    /// recording.
+    fn set_time(&self, event: &mut Recorded, now: Moment) -> bool {
+        let Some(stamps) = event.at_ns.checked_sub(self.since.stamp) else { return false };
+        let (all, ns) = (now.stamp.saturating_sub(self.since.stamp).max(1), now.ns - self.since.ns);
+        let exact = u128::from(stamps.min(all)) * u128::from(ns) / u128::from(all);
+        event.at_ns = exact as u64;
+        true
+    }
 }
 
 /// Lets new Ps of a runtime record, if a recording is on.
