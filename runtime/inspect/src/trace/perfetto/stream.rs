@@ -36,7 +36,7 @@ const LEAST_AGE: Duration = Duration::from_millis(100);
 /// Prepares a stream of all events of the scheduler into files in `folder`, for as long as the program runs.
 /// [`StreamBuilder::start`] starts it.
 ///
-/// A [`snapshot`](super::snapshot) has the last moments only, because the rings are overwritten. A stream
+/// A [`snapshot`](crate::trace::snapshot) has the last moments only, because the rings are overwritten. A stream
 /// reads the rings all the time. So the files show also what happened minutes ago, and after a crash what
 /// came before it. Each file can be opened alone, at <https://ui.perfetto.dev>. Needs the feature `perfetto`.
 ///
@@ -70,7 +70,7 @@ pub struct StreamBuilder {
 
 impl StreamBuilder {
     /// Sets how many events the ring of each P has: 65,536 unless said otherwise. See
-    /// [`start_with`](super::start_with). A recording that is on already keeps its rings.
+    /// [`start_with`](crate::trace::start_with). A recording that is on already keeps its rings.
     ///
     /// ```
     /// let _ = runtime::trace::stream("/tmp/traces").events(1 << 18);
@@ -132,7 +132,7 @@ impl StreamBuilder {
     ///
     /// # Errors
     ///
-    /// - `InvalidInput`: a number of events that [`start_with`](super::start_with) does not allow, files of
+    /// - `InvalidInput`: a number of events that [`start_with`](crate::trace::start_with) does not allow, files of
     ///   less than 64 KiB or 100 ms, or no file to keep.
     /// - `Unsupported`: this is a [forked child](../../runtime/docs/fork/index.html) or a simulation.
     /// - Another kind: the folder or the first file cannot be created, or no OS thread can be started.
