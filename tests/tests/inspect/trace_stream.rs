@@ -85,7 +85,7 @@ fn the_files_have_each_event_once() {
         // A region that is open at the end of a file ends there, and begins again in the next.
         let steps = |trace: &Trace| trace.count(Kind::Begin, |name| name == "step");
         let begun: usize = traces.iter().map(steps).sum();
-        let go_on: usize = traces[1..].iter().map(|trace| trace.begun_at_start("step")).sum();
+        let go_on: usize = traces[1..].iter().map(|trace| trace.begun_at_start(|name| name == "step")).sum();
         assert_eq!(begun - go_on, (threads * rounds) as usize);
         // Each has a name in each file in which it runs.
         let runs = |trace: &Trace| trace.count(Kind::Begin, |name| name.starts_with("worker 7 ("));
@@ -123,6 +123,9 @@ fn a_green_thread_that_runs_goes_on_in_the_next_file() {
     let has = |trace: &&Trace| trace.count(Kind::Begin, |name| name == "all of it") > 0;
     let with_region = traces.iter().filter(has).count();
     assert!(with_region >= 3, "{with_region} of {} files", traces.len());
+    // So do the slices of Ps and OS threads: one that is parked, or has a P.
+    let go_on = |trace: &Trace| trace.begun_at_start(|name| name != "all of it") > 0;
+    assert!(traces[1..].iter().all(go_on));
 }
 
 #[test]

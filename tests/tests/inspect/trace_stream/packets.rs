@@ -165,10 +165,10 @@ impl Trace {
         self.events.iter().filter(|event| event.kind == kind && is_it(&event.name)).count()
     }
 
-    /// Returns how many slices of this name begin with the file.
-    pub(super) fn begun_at_start(&self, name: &str) -> usize {
+    /// Returns how many slices with such names begin with the file.
+    pub(super) fn begun_at_start(&self, is_it: impl Fn(&str) -> bool) -> usize {
         let Some(first) = self.events.first() else { return 0 };
         let at_start = self.events.iter().take_while(|event| event.at == first.at);
-        at_start.filter(|event| event.kind == Kind::Begin && event.name == name).count()
+        at_start.filter(|event| event.kind == Kind::Begin && is_it(&event.name)).count()
     }
 }
