@@ -93,7 +93,6 @@ impl ReadDir {
     /// # std::io::Result::Ok(())
     /// ```
     pub async fn next_entry_async(&mut self) -> io::Result<Option<DirEntry>> {
-        sched::budget::consume().await;
         // The lock is taken while a call runs of which the future was dropped.
         let ahead = self.0.try_lock().and_then(|mut entries| entries.ahead.pop_front());
         let next = match ahead {

@@ -13,11 +13,8 @@ use futures::future::join_all;
 use runtime::fs::{self, DirBuilder, DirEntry, File, OpenOptions};
 use runtime::spawn;
 use runtime::thread::{LocalSet, spawn_local};
-use runtime::time::timeout_async;
 use tests::folder::Folder;
-use tests::{Watchdog, everywhere, on, on_each};
-
-const MILLI: Duration = Duration::from_millis(1);
+use tests::{Watchdog, everywhere, on_each};
 
 /// Runs a future that `make` makes in each kind of executor.
 fn in_each_executor<F: Future<Output = ()> + Send + 'static>(make: fn(Folder) -> F) {
@@ -249,22 +246,6 @@ fn a_dropped_future_of_a_directory_loses_no_entry() {
     });
 }
 
-#[test]
-fn entries_that_are_read_ahead_give_other_branches_their_turn() {
-    on(1, || {
-        let folder = Folder::new();
-        (0..20).for_each(|i| std::fs::write(folder.path(&i.to_string()), "").unwrap());
-        runtime::block_on(async {
-            let all = async {
-                loop {
-                    assert_eq!(entries_of(folder.root()).await.len(), 20);
-                }
-            };
-            assert!(timeout_async(20 * MILLI, all).await.is_err());
-        });
-    });
-}
-
 /// Calls that block: on FIFOs, because opening one end blocks until the other end is opened.
 #[cfg(unix)]
 mod fifos {
@@ -277,11 +258,13 @@ mod fifos {
 
     use futures::future::{Either, select};
     use futures::join;
-    use runtime::time::{sleep_async, timeout};
+    use runtime::time::{sleep_async, timeout, timeout_async};
     use runtime::{Builder, blocking_async};
     use tests::{Drops, quiet_panics_on_purpose, until_it_waits, wait_until, with_built};
 
     use super::*;
+
+    const MILLI: Duration = Duration::from_millis(1);
 
     fn fifo(folder: &Folder, name: &str) -> PathBuf {
         let path = folder.path(name);
