@@ -235,6 +235,7 @@ write_by_path() {
     local scripts=(-f "$given/by-path/names/all.sed")
     [ ! -f "$given/by-path/names/$1.sed" ] || scripts+=(-f "$given/by-path/names/$1.sed")
     [[ $1 != time_* ]] || scripts+=(-f "$given/by-path/names/time.sed")
+    [[ $1 != fs_* ]] || scripts+=(-f "$given/by-path/names/fs.sed")
     left_out_by_path "$1" | sed 's/.*/s|^ *\\(pub \\)\\?\\(async \\)\\?fn &\\b|#[cfg(any())] \&|/' >"$folder/left-out.sed"
     sed "${scripts[@]}" -f "$folder/left-out.sed" "$tests/$1.rs" >"$folder/tests/$1.rs.new"
     cmp -s "$folder/tests/$1.rs.new" "$folder/tests/$1.rs" || cp "$folder/tests/$1.rs.new" "$folder/tests/$1.rs"

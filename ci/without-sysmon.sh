@@ -48,6 +48,8 @@ keep_their_p=(
     a_panic_in_the_drop_of_a_closure_that_never_began
     branches_and_threads_meet_at_a_barrier
     branches_of_one_task_take_turns
+    a_time_out_ends_the_wait_for_a_call
+    other_branches_go_on_while_a_call_blocks
     the_output_of_a_child_is_awaited_beside_other_branches
     profiling_and_alarm_timers_may_interrupt_at_any_time
     # The test waits for OS threads that sysmon ends.

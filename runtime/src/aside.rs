@@ -1,16 +1,17 @@
 //! `aside`: calls that block, on a green thread of their own. So a cancellation or a time-out ends the
 //! caller's wait, and a future can await them.
 
+use std::any::Any;
 use std::io;
 use std::panic::resume_unwind;
 
 use sched::{GHandle, fork};
 
 use crate::spawn::start::or_panic;
-use crate::thread::{Builder, JoinHandle};
+use crate::thread::{Builder, Cancelled, JoinHandle};
 
 /// Runs `f`, which may block, on a new green thread of the caller's runtime, named `name`, and waits for its
-/// result.
+/// result. Panics as `f` does.
 ///
 /// If the wait is ended by a cancellation or a time-out, the caller unwinds, and the new green thread is
 /// cancelled. `f` then goes on until it parks or returns.
@@ -22,7 +23,7 @@ pub(crate) fn aside<T: Send + 'static>(name: &str, f: impl FnOnce() -> T + Send 
         return Ok(f());
     }
     let (thread, _cancel) = start(name, f)?;
-    thread.join().map_err(|_| ended(name))
+    thread.join().map_err(|payload| ended(name, payload))
 }
 
 /// Runs `f` as [`aside`] does, in a future. Dropping the future cancels the new green thread.
@@ -37,7 +38,7 @@ pub(crate) async fn aside_async<T: Send + 'static>(
         return Ok(f());
     }
     let (thread, _cancel) = start(name, f)?;
-    thread.await.map_err(|_| ended(name))
+    thread.await.map_err(|payload| ended(name, payload))
 }
 
 /// Runs `f` in `blocking` on a new green thread, in a future. Dropping the future cancels that green thread.
@@ -56,7 +57,11 @@ fn start<T: Send + 'static>(
     Ok((thread, cancel))
 }
 
-fn ended(name: &str) -> io::Error {
+/// Returns the error for a green thread that was cancelled, and passes on any other panic.
+fn ended(name: &str, payload: Box<dyn Any + Send>) -> io::Error {
+    if !payload.is::<Cancelled>() {
+        resume_unwind(payload);
+    }
     io::Error::new(io::ErrorKind::NotConnected, format!("the runtime has ended before the {name} was done"))
 }
 

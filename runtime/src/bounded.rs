@@ -4,11 +4,13 @@
 //! `blocking` runs code of the user. That code may wait for other code in `blocking`, so a bound there could
 //! make both wait for ever.
 
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use inspect::host::{Host, LastStacks};
 use sched::Sched;
 
+use crate::aside::aside_async;
 use crate::sync::Semaphore;
 
 /// The default of `Builder::blocking_threads`.
@@ -52,6 +54,20 @@ pub(crate) fn bounded<T>(f: impl FnOnce() -> T) -> T {
         };
         sched::park::blocking_briefly(f)
     })
+}
+
+/// Runs `f` as [`bounded`] does, in a future: on a green thread of its own, named `name`.
+///
+/// Dropping the future before `f` has begun drops `f`. An `f` that runs goes on to its end, and its result is
+/// dropped.
+///
+/// # Errors
+/// Returns the errors of `f` and of [`aside_async`].
+pub(crate) async fn bounded_async<T: Send + 'static>(
+    name: &str,
+    f: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    aside_async(name, move || bounded(f)).await?
 }
 
 /// Returns the places for the blocking calls of `sched`.

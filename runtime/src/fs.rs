@@ -31,6 +31,42 @@
 //! A call that runs is not interrupted, neither by a cancellation nor by a time-out. A cancelled green thread
 //! that has to wait in line unwinds from there, and the call is not made. [`File::lock`] waits by parking,
 //! and a cancellation ends it.
+//!
+//! # Awaited
+//!
+//! In a future, a call parks the whole task. The function of the same name with `_async` is awaited: a green
+//! thread of its own makes the call, and the other branches of the task go on. It works in any executor. On
+//! a plain OS thread that green thread belongs to the default runtime. Awaited calls and calls that park wait
+//! in one line for the OS threads of [`Builder::blocking_threads`](crate::Builder::blocking_threads). Paths
+//! are copied, and bytes to be written, too.
+//!
+//! In [`block_on_local`](crate::block_on_local) on a green thread the call may take the OS thread to which
+//! that green thread is bound. The future then goes on after the call.
+//!
+//! **Dropping the future** before its call has begun means that no call is made. A call that runs is not
+//! interrupted, and its result is dropped: a file that it opens is closed.
+//!
+//! **Errors** are those of the call. Beyond these, it returns an error of kind `NotConnected` if the runtime
+//! ends before the call is done, and that of [`thread::Builder::spawn`](crate::thread::Builder::spawn) if no
+//! green thread can be started.
+//!
+//! ```
+//! use runtime::fs::{self, File};
+//! let path = std::env::temp_dir().join(format!("fs-awaited-{}", std::process::id()));
+//! runtime::block_on(async {
+//!     fs::write_async(&path, "hello").await?;
+//!     let file = File::open_async(&path).await?;
+//!     let mut buf = [0; 8];
+//!     let n = file.read_async(&mut buf).await?;
+//!     assert_eq!(&buf[..n], b"hello");
+//!     fs::remove_file_async(&path).await
+//! })?;
+//! # std::io::Result::Ok(())
+//! ```
+//!
+//! The locks of a file, `read_at` and `write_at` have no awaited form.
+//! [`blocking_async`](crate::blocking_async) awaits them, as any other call: `blocking_async(move ||
+//! file.lock())`. A drop of that future ends the wait.
 
 mod dir;
 mod file;
@@ -41,21 +77,48 @@ mod source;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::bounded::bounded;
+use crate::bounded::{bounded, bounded_async};
 
 pub use std::fs::{FileTimes, FileType, Metadata, Permissions, TryLockError};
 
-pub use dir::{DirBuilder, DirEntry, ReadDir, read_dir};
+pub use dir::{DirBuilder, DirEntry, ReadDir, read_dir, read_dir_async};
 pub use file::File;
 pub use open_options::OpenOptions;
 
-/// Writes functions that only call std's function of the same name.
+/// The name of the green thread of an awaited call.
+const CALL: &str = "call on a file";
+
+/// Makes a call on a green thread of its own, in a future.
+async fn awaited<T: Send + 'static>(call: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    bounded_async(CALL, call).await
+}
+
+/// Writes functions that only call std's function of the same name, and their awaited forms.
 macro_rules! as_in_std {
-    ($($(#[$doc:meta])* fn $name:ident($($path:ident),+) -> $result:ty;)*) => { $(
+    ($(
+        $(#[$doc:meta])*
+        fn $name:ident($($path:ident),+ $(; $($arg:ident: $type:ty),+)?) -> $result:ty;
+        $(#[$example:meta])*
+        async fn $name_async:ident;
+    )*) => { $(
         $(#[$doc])*
-        pub fn $name<$(#[allow(non_camel_case_types)] $path: AsRef<Path>),+>($($path: $path),+) -> io::Result<$result> {
+        pub fn $name<$(#[allow(non_camel_case_types)] $path: AsRef<Path>),+>(
+            $($path: $path,)+
+            $($($arg: $type),+)?
+        ) -> io::Result<$result> {
             $(let $path = $path.as_ref();)+
-            bounded(|| source::$name($($path),+))
+            bounded(|| source::$name($($path,)+ $($($arg),+)?))
+        }
+
+        #[doc = concat!("Calls [`", stringify!($name), "`] in a future: see [awaited](self#awaited).")]
+        ///
+        $(#[$example])*
+        pub async fn $name_async<$(#[allow(non_camel_case_types)] $path: AsRef<Path>),+>(
+            $($path: $path,)+
+            $($($arg: $type),+)?
+        ) -> io::Result<$result> {
+            $(let $path = $path.as_ref().to_path_buf();)+
+            awaited(move || source::$name($(&$path,)+ $($($arg),+)?)).await
         }
     )* };
 }
@@ -68,6 +131,14 @@ as_in_std! {
     /// # std::io::Result::Ok(())
     /// ```
     fn canonicalize(path) -> PathBuf;
+    /// ```
+    /// # runtime::block_on(async {
+    /// assert_eq!(runtime::fs::canonicalize_async("/../").await?, std::path::Path::new("/"));
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    async fn canonicalize_async;
 
     /// Copies the content and the permissions of a file. Returns the number of bytes. See [`std::fs::copy`].
     ///
@@ -78,6 +149,17 @@ as_in_std! {
     /// # std::io::Result::Ok(())
     /// ```
     fn copy(from, to) -> u64;
+    /// ```
+    /// # runtime::block_on(async {
+    /// let copy = std::env::temp_dir().join(format!("fs-copy-async-{}", std::process::id()));
+    /// let bytes = runtime::fs::copy_async("Cargo.toml", &copy).await?;
+    /// assert_eq!(bytes, runtime::fs::metadata_async("Cargo.toml").await?.len());
+    /// # runtime::fs::remove_file(copy)?;
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    async fn copy_async;
 
     /// Makes a directory, whose parent must exist. See [`std::fs::create_dir`].
     ///
@@ -88,6 +170,16 @@ as_in_std! {
     /// # std::io::Result::Ok(())
     /// ```
     fn create_dir(path) -> ();
+    /// ```
+    /// # runtime::block_on(async {
+    /// let dir = std::env::temp_dir().join(format!("fs-create-dir-async-{}", std::process::id()));
+    /// runtime::fs::create_dir_async(&dir).await?;
+    /// runtime::fs::remove_dir_async(dir).await?;
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    async fn create_dir_async;
 
     /// Makes a directory, and its parents where they are missing. See [`std::fs::create_dir_all`].
     ///
@@ -98,6 +190,16 @@ as_in_std! {
     /// # std::io::Result::Ok(())
     /// ```
     fn create_dir_all(path) -> ();
+    /// ```
+    /// # runtime::block_on(async {
+    /// let dir = std::env::temp_dir().join(format!("fs-create-dirs-async-{}", std::process::id()));
+    /// runtime::fs::create_dir_all_async(dir.join("a/b")).await?;
+    /// runtime::fs::remove_dir_all_async(dir).await?;
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    async fn create_dir_all_async;
 
     /// Returns `true` if the path exists, and an error if that cannot be found out. See [`std::fs::exists`].
     ///
@@ -106,6 +208,14 @@ as_in_std! {
     /// # std::io::Result::Ok(())
     /// ```
     fn exists(path) -> bool;
+    /// ```
+    /// # runtime::block_on(async {
+    /// assert!(runtime::fs::exists_async("Cargo.toml").await?);
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    async fn exists_async;
 
     /// Makes a hard link at `link` to the file `original`. See [`std::fs::hard_link`].
     ///
@@ -120,6 +230,21 @@ as_in_std! {
     /// # std::io::Result::Ok(())
     /// ```
     fn hard_link(original, link) -> ();
+    /// ```
+    /// # runtime::block_on(async {
+    /// let dir = std::env::temp_dir();
+    /// let names = ["link-a", "link-b"];
+    /// let [one, other] = names.map(|name| dir.join(format!("fs-{name}-{}", std::process::id())));
+    /// runtime::fs::write_async(&one, "x").await?;
+    /// runtime::fs::hard_link_async(&one, &other).await?;
+    /// assert_eq!(runtime::fs::read_async(&other).await?, b"x");
+    /// # runtime::fs::remove_file(one)?;
+    /// # runtime::fs::remove_file(other)?;
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    async fn hard_link_async;
 
     /// Returns the metadata of a file, following symbolic links. See [`std::fs::metadata`].
     ///
@@ -128,6 +253,14 @@ as_in_std! {
     /// # std::io::Result::Ok(())
     /// ```
     fn metadata(path) -> Metadata;
+    /// ```
+    /// # runtime::block_on(async {
+    /// assert!(runtime::fs::metadata_async("Cargo.toml").await?.is_file());
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    async fn metadata_async;
 
     /// Returns the content of a file. See [`std::fs::read`].
     ///
@@ -136,6 +269,14 @@ as_in_std! {
     /// # std::io::Result::Ok(())
     /// ```
     fn read(path) -> Vec<u8>;
+    /// ```
+    /// # runtime::block_on(async {
+    /// assert!(!runtime::fs::read_async("Cargo.toml").await?.is_empty());
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    async fn read_async;
 
     /// Returns the path to which a symbolic link leads. See [`std::fs::read_link`].
     ///
@@ -145,6 +286,15 @@ as_in_std! {
     /// assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
     /// ```
     fn read_link(path) -> PathBuf;
+    /// ```
+    /// # runtime::block_on(async {
+    /// let error = runtime::fs::read_link_async("/no/such/path").await.unwrap_err();
+    /// assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    async fn read_link_async;
 
     /// Returns the content of a file as text. See [`std::fs::read_to_string`].
     ///
@@ -154,6 +304,14 @@ as_in_std! {
     /// # std::io::Result::Ok(())
     /// ```
     fn read_to_string(path) -> String;
+    /// ```
+    /// # runtime::block_on(async {
+    /// assert!(runtime::fs::read_to_string_async("Cargo.toml").await?.contains("[package]"));
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    async fn read_to_string_async;
 
     /// Removes an empty directory. See [`std::fs::remove_dir`].
     ///
@@ -162,6 +320,15 @@ as_in_std! {
     /// assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
     /// ```
     fn remove_dir(path) -> ();
+    /// ```
+    /// # runtime::block_on(async {
+    /// let error = runtime::fs::remove_dir_async("/no/such/path").await.unwrap_err();
+    /// assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    async fn remove_dir_async;
 
     /// Removes a directory with all that is in it. See [`std::fs::remove_dir_all`].
     ///
@@ -173,6 +340,17 @@ as_in_std! {
     /// # std::io::Result::Ok(())
     /// ```
     fn remove_dir_all(path) -> ();
+    /// ```
+    /// # runtime::block_on(async {
+    /// let dir = std::env::temp_dir().join(format!("fs-remove-async-{}", std::process::id()));
+    /// runtime::fs::create_dir_all_async(dir.join("a/b")).await?;
+    /// runtime::fs::remove_dir_all_async(&dir).await?;
+    /// assert!(!runtime::fs::exists_async(dir).await?);
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    async fn remove_dir_all_async;
 
     /// Removes a file. See [`std::fs::remove_file`].
     ///
@@ -181,6 +359,15 @@ as_in_std! {
     /// assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
     /// ```
     fn remove_file(path) -> ();
+    /// ```
+    /// # runtime::block_on(async {
+    /// let error = runtime::fs::remove_file_async("/no/such/path").await.unwrap_err();
+    /// assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    async fn remove_file_async;
 
     /// Renames a file or a directory. Replaces a file at `to`. See [`std::fs::rename`].
     ///
@@ -194,6 +381,20 @@ as_in_std! {
     /// # std::io::Result::Ok(())
     /// ```
     fn rename(from, to) -> ();
+    /// ```
+    /// # runtime::block_on(async {
+    /// let dir = std::env::temp_dir();
+    /// let names = ["rename-a", "rename-b"];
+    /// let [one, other] = names.map(|name| dir.join(format!("fs-{name}-{}", std::process::id())));
+    /// runtime::fs::write_async(&one, "x").await?;
+    /// runtime::fs::rename_async(&one, &other).await?;
+    /// assert!(!runtime::fs::exists_async(one).await?);
+    /// # runtime::fs::remove_file(other)?;
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    async fn rename_async;
 
     /// Returns the metadata of a file, without following a symbolic link. See [`std::fs::symlink_metadata`].
     ///
@@ -202,6 +403,42 @@ as_in_std! {
     /// # std::io::Result::Ok(())
     /// ```
     fn symlink_metadata(path) -> Metadata;
+    /// ```
+    /// # runtime::block_on(async {
+    /// assert!(!runtime::fs::symlink_metadata_async("Cargo.toml").await?.is_symlink());
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    async fn symlink_metadata_async;
+
+    /// Sets the permissions of a file or a directory. See [`std::fs::set_permissions`].
+    ///
+    /// ```
+    /// let file = std::env::temp_dir().join(format!("fs-permissions-{}", std::process::id()));
+    /// runtime::fs::write(&file, "x")?;
+    /// let mut permissions = runtime::fs::metadata(&file)?.permissions();
+    /// permissions.set_readonly(true);
+    /// runtime::fs::set_permissions(&file, permissions)?;
+    /// assert!(runtime::fs::metadata(&file)?.permissions().readonly());
+    /// # runtime::fs::remove_file(file)?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    fn set_permissions(path; perm: Permissions) -> ();
+    /// ```
+    /// # runtime::block_on(async {
+    /// let file = std::env::temp_dir().join(format!("fs-permissions-async-{}", std::process::id()));
+    /// runtime::fs::write_async(&file, "x").await?;
+    /// let mut permissions = runtime::fs::metadata_async(&file).await?.permissions();
+    /// permissions.set_readonly(true);
+    /// runtime::fs::set_permissions_async(&file, permissions).await?;
+    /// assert!(runtime::fs::metadata_async(&file).await?.permissions().readonly());
+    /// # runtime::fs::remove_file(file)?;
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    async fn set_permissions_async;
 }
 
 #[cfg(unix)]
@@ -217,43 +454,69 @@ as_in_std! {
     /// # std::io::Result::Ok(())
     /// ```
     fn symlink(original, link) -> ();
-}
+    /// ```
+    /// # runtime::block_on(async {
+    /// let link = std::env::temp_dir().join(format!("fs-symlink-async-{}", std::process::id()));
+    /// runtime::fs::symlink_async("/tmp", &link).await?;
+    /// assert_eq!(runtime::fs::read_link_async(&link).await?, std::path::Path::new("/tmp"));
+    /// # runtime::fs::remove_file(link)?;
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    async fn symlink_async;
 
-/// Sets the owner and the group of a file, following symbolic links. `None` leaves it as it is. See
-/// [`std::os::unix::fs::chown`]. Unix only.
-///
-/// In a simulation files have no owners, and it returns `Unsupported`.
-///
-/// ```
-/// let file = std::env::temp_dir().join(format!("fs-chown-{}", std::process::id()));
-/// runtime::fs::write(&file, "x")?;
-/// runtime::fs::chown(&file, None, None)?;
-/// # runtime::fs::remove_file(file)?;
-/// # std::io::Result::Ok(())
-/// ```
-#[cfg(unix)]
-pub fn chown<P: AsRef<Path>>(path: P, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
-    let path = path.as_ref();
-    bounded(|| source::chown(path, uid, gid))
-}
+    /// Sets the owner and the group of a file, following symbolic links. `None` leaves it as it is. See
+    /// [`std::os::unix::fs::chown`]. Unix only.
+    ///
+    /// In a simulation files have no owners, and it returns `Unsupported`.
+    ///
+    /// ```
+    /// let file = std::env::temp_dir().join(format!("fs-chown-{}", std::process::id()));
+    /// runtime::fs::write(&file, "x")?;
+    /// runtime::fs::chown(&file, None, None)?;
+    /// # runtime::fs::remove_file(file)?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    fn chown(path; uid: Option<u32>, gid: Option<u32>) -> ();
+    /// ```
+    /// # runtime::block_on(async {
+    /// let file = std::env::temp_dir().join(format!("fs-chown-async-{}", std::process::id()));
+    /// runtime::fs::write_async(&file, "x").await?;
+    /// runtime::fs::chown_async(&file, None, None).await?;
+    /// # runtime::fs::remove_file(file)?;
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    async fn chown_async;
 
-/// Sets the owner and the group of a file as [`chown`] does, but of a symbolic link itself. See
-/// [`std::os::unix::fs::lchown`]. Unix only.
-///
-/// In a simulation files have no owners, and it returns `Unsupported`.
-///
-/// ```
-/// let link = std::env::temp_dir().join(format!("fs-lchown-{}", std::process::id()));
-/// runtime::fs::symlink("/no/such/path", &link)?;
-/// runtime::fs::lchown(&link, None, None)?;
-/// assert!(runtime::fs::chown(&link, None, None).is_err());
-/// # runtime::fs::remove_file(link)?;
-/// # std::io::Result::Ok(())
-/// ```
-#[cfg(unix)]
-pub fn lchown<P: AsRef<Path>>(path: P, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
-    let path = path.as_ref();
-    bounded(|| source::lchown(path, uid, gid))
+    /// Sets the owner and the group of a file as [`chown`] does, but of a symbolic link itself. See
+    /// [`std::os::unix::fs::lchown`]. Unix only.
+    ///
+    /// In a simulation files have no owners, and it returns `Unsupported`.
+    ///
+    /// ```
+    /// let link = std::env::temp_dir().join(format!("fs-lchown-{}", std::process::id()));
+    /// runtime::fs::symlink("/no/such/path", &link)?;
+    /// runtime::fs::lchown(&link, None, None)?;
+    /// assert!(runtime::fs::chown(&link, None, None).is_err());
+    /// # runtime::fs::remove_file(link)?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    fn lchown(path; uid: Option<u32>, gid: Option<u32>) -> ();
+    /// ```
+    /// # runtime::block_on(async {
+    /// let link = std::env::temp_dir().join(format!("fs-lchown-async-{}", std::process::id()));
+    /// runtime::fs::symlink_async("/no/such/path", &link).await?;
+    /// runtime::fs::lchown_async(&link, None, None).await?;
+    /// assert!(runtime::fs::chown_async(&link, None, None).await.is_err());
+    /// # runtime::fs::remove_file(link)?;
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    async fn lchown_async;
 }
 
 /// Sets the owner and the group of an open file. `None` leaves it as it is. See
@@ -273,21 +536,27 @@ pub fn fchown<F: std::os::fd::AsFd>(fd: F, uid: Option<u32>, gid: Option<u32>) -
     bounded(|| std::os::unix::fs::fchown(fd, uid, gid))
 }
 
-/// Sets the permissions of a file or a directory. See [`std::fs::set_permissions`].
+/// Calls [`fchown`] in a future: see [awaited](self#awaited). It takes `fd`, because the call may outlive the
+/// future: a [`File`], an `OwnedFd`, an `Arc` of such a value.
+///
+/// # Panics
+///
+/// Panics if `fd` is a simulated file, which has no descriptor.
 ///
 /// ```
-/// let file = std::env::temp_dir().join(format!("fs-permissions-{}", std::process::id()));
-/// runtime::fs::write(&file, "x")?;
-/// let mut permissions = runtime::fs::metadata(&file)?.permissions();
-/// permissions.set_readonly(true);
-/// runtime::fs::set_permissions(&file, permissions)?;
-/// assert!(runtime::fs::metadata(&file)?.permissions().readonly());
-/// # runtime::fs::remove_file(file)?;
+/// # runtime::block_on(async {
+/// let file = runtime::fs::File::open_async("Cargo.toml").await?;
+/// runtime::fs::fchown_async(file, None, None).await?;
+/// # std::io::Result::Ok(())
+/// # })?;
 /// # std::io::Result::Ok(())
 /// ```
-pub fn set_permissions<P: AsRef<Path>>(path: P, perm: Permissions) -> io::Result<()> {
-    let path = path.as_ref();
-    bounded(|| source::set_permissions(path, perm))
+#[cfg(unix)]
+pub async fn fchown_async<F>(fd: F, uid: Option<u32>, gid: Option<u32>) -> io::Result<()>
+where
+    F: std::os::fd::AsFd + Send + 'static,
+{
+    awaited(move || std::os::unix::fs::fchown(fd.as_fd(), uid, gid)).await
 }
 
 /// Writes a file with this content. Replaces what was there. See [`std::fs::write`].
@@ -302,4 +571,21 @@ pub fn set_permissions<P: AsRef<Path>>(path: P, perm: Permissions) -> io::Result
 pub fn write<P: AsRef<Path>, C: AsRef<[u8]>>(path: P, contents: C) -> io::Result<()> {
     let (path, contents) = (path.as_ref(), contents.as_ref());
     bounded(|| source::write(path, contents))
+}
+
+/// Calls [`write`] in a future: see [awaited](self#awaited).
+///
+/// ```
+/// # runtime::block_on(async {
+/// let file = std::env::temp_dir().join(format!("fs-write-async-{}", std::process::id()));
+/// runtime::fs::write_async(&file, b"hello").await?;
+/// assert_eq!(runtime::fs::read_async(&file).await?, b"hello");
+/// # runtime::fs::remove_file(file)?;
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
+pub async fn write_async<P: AsRef<Path>, C: AsRef<[u8]>>(path: P, contents: C) -> io::Result<()> {
+    let (path, contents) = (path.as_ref().to_path_buf(), contents.as_ref().to_vec());
+    awaited(move || source::write(&path, &contents)).await
 }

@@ -314,9 +314,9 @@ pub fn blocking<T>(f: impl FnOnce() -> T) -> T {
 /// with the value of `f`. Tokio's name for it is `spawn_blocking`.
 ///
 /// At the first poll a green thread of its own starts and runs `f` in [`blocking`]. Any function of this
-/// crate may be called in `f`, so this is the awaited variant of all calls without one: of [`fs`],
-/// [`process`], [`io::stdin`]. The number of such calls at once is not bounded, but that of calls of [`fs`]
-/// in them is: [`Builder::blocking_threads`].
+/// crate may be called in `f`, so this is the awaited variant of all calls without one: of [`process`],
+/// [`io::stdin`], [`fs::File::lock`]. The number of such calls at once is not bounded, but that of calls of
+/// [`fs`] in them is: [`Builder::blocking_threads`].
 ///
 /// Dropping the future cancels the green thread. An `f` that has not begun is dropped. An `f` that has begun
 /// goes on until it returns or parks, and its value is dropped.
@@ -331,7 +331,7 @@ pub fn blocking<T>(f: impl FnOnce() -> T) -> T {
 ///
 /// ```
 /// let text = runtime::block_on(async {
-///     runtime::blocking_async(|| runtime::fs::read_to_string("Cargo.toml")).await
+///     runtime::blocking_async(|| std::fs::read_to_string("Cargo.toml")).await
 /// });
 /// assert!(text?.contains("[package]"));
 /// # std::io::Result::Ok(())

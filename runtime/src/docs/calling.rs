@@ -44,7 +44,8 @@
 //! | [`Mutex`](crate::sync::Mutex), [`FairMutex`](crate::sync::FairMutex), [`RwLock`](crate::sync::RwLock) | `lock_async`, `read_async`, `write_async` of the traits [`LockAsync`](crate::sync::LockAsync) and [`RwLockAsync`](crate::sync::RwLockAsync); in an `Arc` of [`LockArcAsync`](crate::sync::LockArcAsync) and [`RwLockArcAsync`](crate::sync::RwLockArcAsync). The guard may be kept across an `.await` |
 //! | sockets, [`lookup_host`](crate::net::lookup_host) | the methods of the same name with `_async`: see [`net`](crate::net#awaited) |
 //! | `process::Child::wait`, a child's pipes | `wait_async`, `read_async`, `write_async` |
-//! | [`fs`](crate::fs), `io::stdin`, `Command::output`, all others | [`blocking_async`](crate::blocking_async) with the call in a closure |
+//! | [`fs`](crate::fs) | the same names with `_async`: see [`fs`](crate::fs#awaited) |
+//! | `File::lock`, `io::stdin`, `Command::output`, all others | [`blocking_async`](crate::blocking_async) with the call in a closure |
 //!
 //! # Turns
 //!

@@ -1,12 +1,22 @@
 //! Directories: their entries, and a builder for new ones.
 
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
+#[cfg(unix)]
+use std::os::unix::fs::DirBuilderExt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::{FileType, Metadata, source};
+use super::{CALL, FileType, Metadata, awaited, source};
+use crate::aside::aside_async;
 use crate::bounded::bounded;
+use crate::sync::{LockAsync, Mutex};
+
+/// How many entries an awaited call reads at most.
+const AHEAD: usize = 32;
 
 /// Returns an iterator over the entries of a directory, in no particular order. See [`std::fs::read_dir`].
 ///
@@ -21,7 +31,27 @@ use crate::bounded::bounded;
 /// ```
 pub fn read_dir<P: AsRef<Path>>(path: P) -> io::Result<ReadDir> {
     let path = path.as_ref();
-    bounded(|| source::read_dir(path)).map(ReadDir)
+    bounded(|| source::read_dir(path)).map(ReadDir::new)
+}
+
+/// Calls [`read_dir`] in a future: see [awaited](crate::fs#awaited). [`ReadDir::next_entry_async`] awaits the
+/// entries.
+///
+/// ```
+/// # runtime::block_on(async {
+/// let mut entries = runtime::fs::read_dir_async(".").await?;
+/// let mut names = Vec::new();
+/// while let Some(entry) = entries.next_entry_async().await? {
+///     names.push(entry.file_name());
+/// }
+/// assert!(names.contains(&"Cargo.toml".into()));
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
+pub async fn read_dir_async<P: AsRef<Path>>(path: P) -> io::Result<ReadDir> {
+    let path = path.as_ref().to_path_buf();
+    awaited(move || source::read_dir(&path)).await.map(ReadDir::new)
 }
 
 /// The iterator that [`read_dir`] returns.
@@ -32,14 +62,88 @@ pub fn read_dir<P: AsRef<Path>>(path: P) -> io::Result<ReadDir> {
 /// }
 /// # std::io::Result::Ok(())
 /// ```
+pub struct ReadDir(
+    /// Shared with an awaited call, which may outlive its future.
+    Arc<Mutex<Entries>>,
+);
+
+/// The entries of a directory that were not returned yet.
 #[derive(Debug)]
-pub struct ReadDir(source::ReadDir);
+struct Entries {
+    /// Read ahead by an awaited call. They come first.
+    ahead: VecDeque<io::Result<source::DirEntry>>,
+    rest: source::ReadDir,
+}
+
+impl ReadDir {
+    fn new(rest: source::ReadDir) -> ReadDir {
+        ReadDir(Arc::new(Mutex::new(Entries { ahead: VecDeque::new(), rest })))
+    }
+
+    /// Returns the next entry in a future, and `None` at the end: see [awaited](crate::fs#awaited).
+    ///
+    /// A call reads up to 32 entries at once. Dropping the future loses no entry.
+    ///
+    /// ```
+    /// # runtime::block_on(async {
+    /// let mut entries = runtime::fs::read_dir_async(".").await?;
+    /// assert!(entries.next_entry_async().await?.is_some());
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn next_entry_async(&mut self) -> io::Result<Option<DirEntry>> {
+        // The lock is taken while a call runs of which the future was dropped.
+        let ahead = self.0.try_lock().and_then(|mut entries| entries.ahead.pop_front());
+        let next = match ahead {
+            Some(entry) => Some(entry),
+            None => {
+                let entries = self.0.clone();
+                aside_async(CALL, move || {
+                    let mut entries = entries.lock();
+                    bounded(|| entries.read_ahead());
+                })
+                .await?;
+                self.0.lock_async().await.ahead.pop_front()
+            }
+        };
+        next.transpose().map(|entry| entry.map(DirEntry::new))
+    }
+}
+
+impl Entries {
+    /// Reads entries, unless some were read that are not returned yet.
+    fn read_ahead(&mut self) {
+        if self.ahead.is_empty() {
+            let rest = &mut self.rest;
+            self.ahead.extend(std::iter::from_fn(|| rest.next()).take(AHEAD));
+        }
+    }
+}
 
 impl Iterator for ReadDir {
     type Item = io::Result<DirEntry>;
 
     fn next(&mut self) -> Option<io::Result<DirEntry>> {
-        Some(bounded(|| self.0.next())?.map(DirEntry))
+        let mut entries = self.0.lock();
+        let next = match entries.ahead.pop_front() {
+            Some(entry) => entry,
+            None => bounded(|| entries.rest.next())?,
+        };
+        Some(next.map(DirEntry::new))
+    }
+}
+
+// As those of std: a panic leaves no entry half read.
+impl UnwindSafe for ReadDir {}
+impl RefUnwindSafe for ReadDir {}
+
+impl fmt::Debug for ReadDir {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.try_lock() {
+            Some(entries) => f.debug_tuple("ReadDir").field(&entries.rest).finish(),
+            None => f.debug_tuple("ReadDir").finish_non_exhaustive(),
+        }
     }
 }
 
@@ -50,9 +154,16 @@ impl Iterator for ReadDir {
 /// assert!(entry.file_type()?.is_file());
 /// # std::io::Result::Ok(())
 /// ```
-pub struct DirEntry(source::DirEntry);
+pub struct DirEntry(
+    /// Shared with awaited calls, which may outlive their futures.
+    Arc<source::DirEntry>,
+);
 
 impl DirEntry {
+    fn new(entry: source::DirEntry) -> DirEntry {
+        DirEntry(Arc::new(entry))
+    }
+
     /// Returns the path: that of the directory, and the name of the entry.
     ///
     /// ```
@@ -87,6 +198,22 @@ impl DirEntry {
         bounded(|| self.0.file_type())
     }
 
+    /// Calls [`file_type`](DirEntry::file_type) in a future: see [awaited](crate::fs#awaited).
+    ///
+    /// ```
+    /// # runtime::block_on(async {
+    /// let mut entries = runtime::fs::read_dir_async(".").await?;
+    /// let entry = entries.next_entry_async().await?.unwrap();
+    /// assert!(entry.file_type_async().await.is_ok());
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn file_type_async(&self) -> io::Result<FileType> {
+        let entry = self.0.clone();
+        awaited(move || entry.file_type()).await
+    }
+
     /// Returns the metadata, without following a symbolic link.
     ///
     /// # Errors
@@ -100,6 +227,22 @@ impl DirEntry {
     /// ```
     pub fn metadata(&self) -> io::Result<Metadata> {
         bounded(|| self.0.metadata())
+    }
+
+    /// Calls [`metadata`](DirEntry::metadata) in a future: see [awaited](crate::fs#awaited).
+    ///
+    /// ```
+    /// # runtime::block_on(async {
+    /// let mut entries = runtime::fs::read_dir_async(".").await?;
+    /// let entry = entries.next_entry_async().await?.unwrap();
+    /// assert!(entry.metadata_async().await.is_ok());
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn metadata_async(&self) -> io::Result<Metadata> {
+        let entry = self.0.clone();
+        awaited(move || entry.metadata()).await
     }
 }
 
@@ -118,7 +261,11 @@ impl fmt::Debug for DirEntry {
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Debug)]
-pub struct DirBuilder(source::DirBuilder);
+pub struct DirBuilder {
+    recursive: bool,
+    #[cfg(unix)]
+    mode: u32,
+}
 
 impl DirBuilder {
     /// Returns the default settings.
@@ -129,7 +276,11 @@ impl DirBuilder {
     /// ```
     #[allow(clippy::new_without_default)]
     pub fn new() -> DirBuilder {
-        DirBuilder(source::DirBuilder::new())
+        DirBuilder {
+            recursive: false,
+            #[cfg(unix)]
+            mode: 0o777,
+        }
     }
 
     /// Sets whether missing parents are made, too. The default is `false`.
@@ -139,7 +290,7 @@ impl DirBuilder {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn recursive(&mut self, recursive: bool) -> &mut DirBuilder {
-        self.0.recursive(recursive);
+        self.recursive = recursive;
         self
     }
 
@@ -154,14 +305,39 @@ impl DirBuilder {
     /// ```
     pub fn create<P: AsRef<Path>>(&self, path: P) -> io::Result<()> {
         let path = path.as_ref();
-        bounded(|| self.0.create(path))
+        bounded(|| self.builder().create(path))
+    }
+
+    /// Calls [`create`](DirBuilder::create) in a future: see [awaited](crate::fs#awaited).
+    ///
+    /// ```
+    /// # runtime::block_on(async {
+    /// let dir = std::env::temp_dir().join(format!("fs-builder-async-{}", std::process::id()));
+    /// runtime::fs::DirBuilder::new().recursive(true).create_async(dir.join("a/b")).await?;
+    /// runtime::fs::remove_dir_all_async(dir).await?;
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn create_async<P: AsRef<Path>>(&self, path: P) -> io::Result<()> {
+        let (builder, path) = (self.builder(), path.as_ref().to_path_buf());
+        awaited(move || builder.create(&path)).await
+    }
+
+    /// Returns these settings for the system, or a simulation.
+    fn builder(&self) -> source::DirBuilder {
+        let mut builder = source::DirBuilder::new();
+        builder.recursive(self.recursive);
+        #[cfg(unix)]
+        builder.mode(self.mode);
+        builder
     }
 }
 
 #[cfg(unix)]
-impl std::os::unix::fs::DirBuilderExt for DirBuilder {
+impl DirBuilderExt for DirBuilder {
     fn mode(&mut self, mode: u32) -> &mut DirBuilder {
-        self.0.mode(mode);
+        self.mode = mode;
         self
     }
 }

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::{FileTimes, Metadata, OpenOptions, Permissions, TryLockError, source};
+use super::{FileTimes, Metadata, OpenOptions, Permissions, TryLockError, awaited, source};
 use crate::bounded::bounded;
 use crate::net::Backoff;
 
@@ -26,7 +27,10 @@ use crate::net::Backoff;
 /// # runtime::fs::remove_file(path)?;
 /// # std::io::Result::Ok(())
 /// ```
-pub struct File(pub(super) source::File);
+pub struct File(
+    /// Shared with awaited calls, which may outlive their futures.
+    pub(super) Arc<source::File>,
+);
 
 /// Writes methods that only call std's method of the same name.
 macro_rules! as_in_std {
@@ -34,6 +38,26 @@ macro_rules! as_in_std {
         $(#[$doc])*
         pub fn $name(&self, $($arg: $type),*) -> $result {
             bounded(|| self.0.$name($($arg),*))
+        }
+    )* };
+}
+
+/// Writes such methods, and their awaited forms.
+macro_rules! also_awaited {
+    ($(
+        $(#[$doc:meta])*
+        fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty;
+        $(#[$example:meta])*
+        async fn $name_async:ident;
+    )*) => { $(
+        as_in_std! { $(#[$doc])* fn $name($($arg: $type),*) -> $result; }
+
+        #[doc = concat!("Calls [`", stringify!($name), "`](File::", stringify!($name), ") in a future: see [awaited](crate::fs#awaited).")]
+        ///
+        $(#[$example])*
+        pub async fn $name_async(&self, $($arg: $type),*) -> $result {
+            let file = self.0.clone();
+            awaited(move || file.$name($($arg),*)).await
         }
     )* };
 }
@@ -53,6 +77,20 @@ impl File {
         OpenOptions::new().read(true).open(path)
     }
 
+    /// Calls [`open`](File::open) in a future: see [awaited](crate::fs#awaited).
+    ///
+    /// ```
+    /// # runtime::block_on(async {
+    /// let file = runtime::fs::File::open_async("Cargo.toml").await?;
+    /// assert!(file.metadata_async().await?.is_file());
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn open_async<P: AsRef<Path>>(path: P) -> io::Result<File> {
+        OpenOptions::new().read(true).open_async(path).await
+    }
+
     /// Opens a file for writing. Makes it if there is none, and removes its content if there is one.
     ///
     /// # Errors
@@ -69,6 +107,21 @@ impl File {
         OpenOptions::new().write(true).create(true).truncate(true).open(path)
     }
 
+    /// Calls [`create`](File::create) in a future: see [awaited](crate::fs#awaited).
+    ///
+    /// ```
+    /// # runtime::block_on(async {
+    /// let path = std::env::temp_dir().join(format!("fs-file-create-async-{}", std::process::id()));
+    /// runtime::fs::File::create_async(&path).await?;
+    /// # runtime::fs::remove_file(path)?;
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn create_async<P: AsRef<Path>>(path: P) -> io::Result<File> {
+        OpenOptions::new().write(true).create(true).truncate(true).open_async(path).await
+    }
+
     /// Makes a file, and opens it for reading and writing.
     ///
     /// # Errors
@@ -83,6 +136,20 @@ impl File {
         OpenOptions::new().read(true).write(true).create_new(true).open(path)
     }
 
+    /// Calls [`create_new`](File::create_new) in a future: see [awaited](crate::fs#awaited).
+    ///
+    /// ```
+    /// # runtime::block_on(async {
+    /// let error = runtime::fs::File::create_new_async("Cargo.toml").await.unwrap_err();
+    /// assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists);
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn create_new_async<P: AsRef<Path>>(path: P) -> io::Result<File> {
+        OpenOptions::new().read(true).write(true).create_new(true).open_async(path).await
+    }
+
     /// Returns settings of which all are off, as [`OpenOptions::new`] does.
     ///
     /// ```
@@ -93,7 +160,7 @@ impl File {
         OpenOptions::new()
     }
 
-    as_in_std! {
+    also_awaited! {
         /// Waits until the system has written the content and the metadata to the disk. See
         /// [`std::fs::File::sync_all`].
         ///
@@ -102,6 +169,14 @@ impl File {
         /// # std::io::Result::Ok(())
         /// ```
         fn sync_all() -> io::Result<()>;
+        /// ```
+        /// # runtime::block_on(async {
+        /// runtime::fs::File::open_async("Cargo.toml").await?.sync_all_async().await?;
+        /// # std::io::Result::Ok(())
+        /// # })?;
+        /// # std::io::Result::Ok(())
+        /// ```
+        async fn sync_all_async;
 
         /// Waits until the system has written the content to the disk. See [`std::fs::File::sync_data`].
         ///
@@ -110,6 +185,14 @@ impl File {
         /// # std::io::Result::Ok(())
         /// ```
         fn sync_data() -> io::Result<()>;
+        /// ```
+        /// # runtime::block_on(async {
+        /// runtime::fs::File::open_async("Cargo.toml").await?.sync_data_async().await?;
+        /// # std::io::Result::Ok(())
+        /// # })?;
+        /// # std::io::Result::Ok(())
+        /// ```
+        async fn sync_data_async;
 
         /// Cuts the file, or extends it with zero bytes. See [`std::fs::File::set_len`].
         ///
@@ -118,6 +201,15 @@ impl File {
         /// # std::io::Result::Ok(())
         /// ```
         fn set_len(size: u64) -> io::Result<()>;
+        /// ```
+        /// # runtime::block_on(async {
+        /// let file = runtime::fs::File::open_async("Cargo.toml").await?;
+        /// assert!(file.set_len_async(0).await.is_err());
+        /// # std::io::Result::Ok(())
+        /// # })?;
+        /// # std::io::Result::Ok(())
+        /// ```
+        async fn set_len_async;
 
         /// Returns the metadata.
         ///
@@ -126,6 +218,15 @@ impl File {
         /// # std::io::Result::Ok(())
         /// ```
         fn metadata() -> io::Result<Metadata>;
+        /// ```
+        /// # runtime::block_on(async {
+        /// let file = runtime::fs::File::open_async("Cargo.toml").await?;
+        /// assert!(file.metadata_async().await?.len() > 0);
+        /// # std::io::Result::Ok(())
+        /// # })?;
+        /// # std::io::Result::Ok(())
+        /// ```
+        async fn metadata_async;
 
         /// Sets the permissions.
         ///
@@ -135,6 +236,15 @@ impl File {
         /// # std::io::Result::Ok(())
         /// ```
         fn set_permissions(perm: Permissions) -> io::Result<()>;
+        /// ```
+        /// # runtime::block_on(async {
+        /// let file = runtime::fs::File::open_async("Cargo.toml").await?;
+        /// file.set_permissions_async(file.metadata_async().await?.permissions()).await?;
+        /// # std::io::Result::Ok(())
+        /// # })?;
+        /// # std::io::Result::Ok(())
+        /// ```
+        async fn set_permissions_async;
 
         /// Sets the times that the system keeps of the file.
         ///
@@ -143,6 +253,15 @@ impl File {
         /// # std::io::Result::Ok(())
         /// ```
         fn set_times(times: FileTimes) -> io::Result<()>;
+        /// ```
+        /// # runtime::block_on(async {
+        /// let file = runtime::fs::File::open_async("Cargo.toml").await?;
+        /// file.set_times_async(runtime::fs::FileTimes::new()).await?;
+        /// # std::io::Result::Ok(())
+        /// # })?;
+        /// # std::io::Result::Ok(())
+        /// ```
+        async fn set_times_async;
 
         /// Sets the time of the last modification.
         ///
@@ -152,7 +271,18 @@ impl File {
         /// # std::io::Result::Ok(())
         /// ```
         fn set_modified(time: SystemTime) -> io::Result<()>;
+        /// ```
+        /// # runtime::block_on(async {
+        /// let file = runtime::fs::File::open_async("Cargo.toml").await?;
+        /// file.set_modified_async(file.metadata_async().await?.modified()?).await?;
+        /// # std::io::Result::Ok(())
+        /// # })?;
+        /// # std::io::Result::Ok(())
+        /// ```
+        async fn set_modified_async;
+    }
 
+    as_in_std! {
         /// Takes an exclusive lock if no other handle has a lock. See [`std::fs::File::try_lock`].
         ///
         /// ```
@@ -247,13 +377,51 @@ impl File {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn try_clone(&self) -> io::Result<File> {
-        bounded(|| self.0.try_clone()).map(File)
+        bounded(|| self.0.try_clone()).map(File::new)
     }
+
+    /// Calls [`try_clone`](File::try_clone) in a future: see [awaited](crate::fs#awaited).
+    ///
+    /// ```
+    /// # runtime::block_on(async {
+    /// let file = runtime::fs::File::open_async("Cargo.toml").await?.try_clone_async().await?;
+    /// assert!(file.metadata_async().await?.is_file());
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn try_clone_async(&self) -> io::Result<File> {
+        let file = self.0.clone();
+        awaited(move || file.try_clone()).await.map(File::new)
+    }
+
+    pub(super) fn new(file: source::File) -> File {
+        File(Arc::new(file))
+    }
+
+    /// Returns the file under this one. If an awaited call still runs after its future was dropped, it waits
+    /// for the call's end by sleeping.
+    fn into_source(self) -> source::File {
+        let mut backoff = pauses();
+        let mut shared = self.0;
+        loop {
+            match Arc::try_unwrap(shared) {
+                Ok(file) => return file,
+                Err(in_use) => shared = in_use,
+            }
+            crate::sleep(backoff.step());
+        }
+    }
+}
+
+/// Returns the pauses of a wait of which the system reports no end.
+fn pauses() -> Backoff {
+    Backoff::new(Duration::from_micros(20), Duration::from_millis(10))
 }
 
 /// Tries until a lock is taken, with pauses in between.
 fn after_pauses(try_lock: impl Fn() -> Result<(), TryLockError>) -> io::Result<()> {
-    let mut backoff = Backoff::new(Duration::from_micros(20), Duration::from_millis(10));
+    let mut backoff = pauses();
     loop {
         match try_lock() {
             Ok(()) => return Ok(()),
@@ -271,19 +439,19 @@ impl fmt::Debug for File {
 
 impl From<std::fs::File> for File {
     fn from(file: std::fs::File) -> File {
-        File(source::of_std(file))
+        File::new(source::of_std(file))
     }
 }
 
 impl From<File> for std::fs::File {
     fn from(file: File) -> std::fs::File {
-        source::into_std(file.0)
+        source::into_std(file.into_source())
     }
 }
 
 impl From<File> for std::process::Stdio {
     fn from(file: File) -> std::process::Stdio {
-        source::into_std(file.0).into()
+        source::into_std(file.into_source()).into()
     }
 }
 
@@ -318,7 +486,7 @@ mod unix {
 
     impl IntoRawFd for File {
         fn into_raw_fd(self) -> RawFd {
-            source::into_std(self.0).into_raw_fd()
+            source::into_std(self.into_source()).into_raw_fd()
         }
     }
 
@@ -340,13 +508,13 @@ mod unix {
 
     impl From<OwnedFd> for File {
         fn from(fd: OwnedFd) -> File {
-            File(source::of_std(fd.into()))
+            File::new(source::of_std(fd.into()))
         }
     }
 
     impl From<File> for OwnedFd {
         fn from(file: File) -> OwnedFd {
-            source::into_std(file.0).into()
+            source::into_std(file.into_source()).into()
         }
     }
 }

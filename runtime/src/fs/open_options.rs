@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use super::{File, source};
+use super::{File, awaited, source};
 use crate::bounded::bounded;
 
 /// The settings with which files are opened. See [`std::fs::OpenOptions`].
@@ -110,7 +110,22 @@ impl OpenOptions {
     /// ```
     pub fn open<P: AsRef<Path>>(&self, path: P) -> io::Result<File> {
         let path = path.as_ref();
-        bounded(|| self.0.open(path)).map(File)
+        bounded(|| self.0.open(path)).map(File::new)
+    }
+
+    /// Calls [`open`](OpenOptions::open) in a future: see [awaited](crate::fs#awaited).
+    ///
+    /// ```
+    /// # runtime::block_on(async {
+    /// let file = runtime::fs::OpenOptions::new().read(true).open_async("Cargo.toml").await?;
+    /// assert!(file.metadata_async().await?.is_file());
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn open_async<P: AsRef<Path>>(&self, path: P) -> io::Result<File> {
+        let (options, path) = (self.0.clone(), path.as_ref().to_path_buf());
+        awaited(move || options.open(&path)).await.map(File::new)
     }
 }
 

@@ -6,8 +6,8 @@ use std::vec;
 
 use super::addrs::{Addrs, ToSocketAddrs, resolve, resolve_async};
 use super::source;
-use crate::aside::{aside, aside_async};
-use crate::bounded::bounded;
+use crate::aside::aside;
+use crate::bounded::{bounded, bounded_async};
 
 /// The name of the green thread of a look-up.
 const LOOK_UP: &str = "look-up";
@@ -106,5 +106,5 @@ pub(super) async fn look_up_async(name: Name) -> io::Result<vec::IntoIter<Socket
     if let Some(found) = name.in_simulation() {
         return found;
     }
-    aside_async(LOOK_UP, move || bounded(|| name.addrs())).await?
+    bounded_async(LOOK_UP, move || name.addrs()).await
 }

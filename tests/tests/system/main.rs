@@ -2,6 +2,7 @@
 
 mod console;
 mod fs;
+mod fs_async;
 mod process;
 mod refused;
 mod signal_notify;
