@@ -573,7 +573,7 @@ pub fn write<P: AsRef<Path>, C: AsRef<[u8]>>(path: P, contents: C) -> io::Result
     bounded(|| source::write(path, contents))
 }
 
-/// Calls [`write`] in a future: see [awaited](self#awaited).
+/// Calls [`write()`] in a future: see [awaited](self#awaited).
 ///
 /// ```
 /// # runtime::block_on(async {

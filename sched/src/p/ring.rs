@@ -284,8 +284,8 @@ mod models {
         BETWEEN.assert();
     }
 
-    /// The parts that a reader gets follow each other. Where there is a gap, the events in it were overwritten:
-    /// they are a whole ring or more behind the writer, or in the place that it may be writing.
+    /// The parts that a reader gets follow each other. Where there is a gap, the events in it were
+    /// overwritten: they are a whole ring or more behind the writer, or in the place that it may be writing.
     #[test]
     fn a_reader_that_goes_on_misses_no_event() {
         static BETWEEN: Reached = Reached::new();

@@ -152,8 +152,8 @@ impl Rings {
     }
 
     /// As `read`, but returns what was recorded since the last call with this reader. A stop that follows the
-    /// last event comes with a later part. So does a spawn that is the last event, unless `is_last`: its place
-    /// may be about to follow. *A lock orders the calls with one reader.*
+    /// last event comes with a later part. So does a spawn that is the last event, unless `is_last`: its
+    /// place may be about to follow. *A lock orders the calls with one reader.*
     pub fn read_on(&self, reader: &mut Reader, is_last: bool) -> Vec<Track> {
         let naps = || self.asleep.clone().unwrap_or_else(|| self.naps());
         let (mut naps, mut tracks) = nap::read(naps, || self.read_tracks(reader, is_last));
@@ -170,11 +170,11 @@ impl Rings {
 
     fn read_tracks(&self, reader: &mut Reader, is_last: bool) -> Vec<Track> {
         reader.ps.resize(self.writers.len(), 0);
-        let of_p = |((p, (writer, m)), next): ((usize, &(Arc<RingWriter>, Option<usize>)), &mut u64)| {
+        let mut tracks = Vec::with_capacity(self.writers.len() + 1);
+        for ((p, (writer, m)), next) in self.writers.iter().enumerate().zip(&mut reader.ps) {
             let (events, lost, stop) = read(writer, next, is_last);
-            self.track(Some(p), events, lost, *m, stop)
-        };
-        let mut tracks: Vec<Track> = self.writers.iter().enumerate().zip(&mut reader.ps).map(of_p).collect();
+            tracks.push(self.track(Some(p), events, lost, *m, stop));
+        }
         let outside = self.outside.read(reader.outside);
         reader.outside = outside.end;
         tracks.push(self.track(None, outside.events, outside.lost, None, None));

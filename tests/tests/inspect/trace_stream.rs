@@ -216,6 +216,7 @@ fn a_stream_goes_on_when_it_can_be_written_again() {
         };
         Builder::new().procs(2).build().unwrap().block_on(moves);
         stream.finish().unwrap();
+        assert_eq!(messages(&read(&place), "again"), ["a file"]);
         // One that cannot be written at the end says so.
         let stream = small(&place).start().unwrap();
         std::fs::remove_dir_all(&place).unwrap();

@@ -36,9 +36,10 @@ const LEAST_AGE: Duration = Duration::from_millis(100);
 /// Prepares a stream of all events of the scheduler into files in `folder`, for as long as the program runs.
 /// [`StreamBuilder::start`] starts it.
 ///
-/// A [`snapshot`](crate::trace::snapshot) has the last moments only, because the rings are overwritten. A stream
-/// reads the rings all the time. So the files show also what happened minutes ago, and after a crash what
-/// came before it. Each file can be opened alone, at <https://ui.perfetto.dev>. Needs the feature `perfetto`.
+/// A [`snapshot`](crate::trace::snapshot) has the last moments only, because the rings are overwritten. A
+/// stream reads the rings all the time. So the files show also what happened minutes ago, and after a crash
+/// what came before it. Each file can be opened alone, at <https://ui.perfetto.dev>. Needs the feature
+/// `perfetto`.
 ///
 /// ```
 /// # let folder = std::env::temp_dir().join(format!("stream-example-{}", std::process::id()));
@@ -116,9 +117,9 @@ impl StreamBuilder {
     /// first file in it. Only the user of the process may read the files, and a folder that it creates.
     ///
     /// The names of the files begin with `stream-`, and later files have greater names. Tasks, regions and
-    /// slices that are open at the end of a file end there, and go on in the next. The files are written by an
-    /// OS thread of the stream, up to ten times a second, and more often if there is much to write. If the
-    /// process is killed, the file lacks the last tenth of a second; a reader sees which slices were open.
+    /// slices that are open at the end of a file end there, and go on in the next. An OS thread of the stream
+    /// writes up to ten times a second, and more often if there is much to write. If the process is killed, the
+    /// file lacks the last tenth of a second; a reader sees which slices were open.
     ///
     /// An event costs the program what it costs in any recording, and the thread of the stream about a
     /// microsecond. If that thread cannot keep up, the Ps do not wait: events are overwritten, the file says
@@ -132,8 +133,8 @@ impl StreamBuilder {
     ///
     /// # Errors
     ///
-    /// - `InvalidInput`: a number of events that [`start_with`](crate::trace::start_with) does not allow, files of
-    ///   less than 64 KiB or 100 ms, or no file to keep.
+    /// - `InvalidInput`: a number of events that [`start_with`](crate::trace::start_with) does not allow, files
+    ///   of less than 64 KiB or 100 ms, or no file to keep.
     /// - `Unsupported`: this is a [forked child](../../runtime/docs/fork/index.html) or a simulation.
     /// - Another kind: the folder or the first file cannot be created, or no OS thread can be started.
     ///
@@ -216,7 +217,8 @@ impl Stream {
     /// # Errors
     ///
     /// - The error of the last write, if it has failed.
-    /// - `Unsupported`: this is a [forked child](../../runtime/docs/fork/index.html), which has no such thread.
+    /// - `Unsupported`: this is a [forked child](../../runtime/docs/fork/index.html), which has no such
+    ///   thread.
     ///
     /// ```
     /// # let folder = std::env::temp_dir().join(format!("stream-finish-{}", std::process::id()));

@@ -48,14 +48,17 @@ impl Files {
         Ok(files)
     }
 
-    /// Returns `true` if there is a file that is neither too large nor too old. The last part of a stream
-    /// goes into any file.
-    pub(super) fn goes_on(&self, is_last: bool) -> bool {
-        let fits = |file: &Current| {
-            let is_small = file.bytes < self.limits.max_file_bytes;
-            is_last || is_small && file.since.elapsed() < self.limits.max_file_age
+    /// Returns `true` if there is a file: the last write has not failed.
+    pub(super) fn is_open(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// Returns `true` if the file is too large or too old.
+    pub(super) fn is_complete(&self) -> bool {
+        let is_complete = |file: &Current| {
+            file.bytes >= self.limits.max_file_bytes || file.since.elapsed() >= self.limits.max_file_age
         };
-        self.current.as_ref().is_some_and(fits)
+        self.current.as_ref().is_some_and(is_complete)
     }
 
     /// Begins a new file, and removes the oldest ones.
@@ -164,11 +167,11 @@ mod tests {
             fs::write(folder.join(other), "precious").unwrap();
         }
         files.write(&[1; 9]).unwrap();
-        assert!(files.goes_on(false));
+        assert!(files.is_open() && !files.is_complete());
         files.write(&[1; 9]).unwrap();
-        assert!(!files.goes_on(false), "it is too large");
+        assert!(files.is_complete(), "it is too large");
         files.begin().unwrap();
-        assert!(files.goes_on(false) && there().contains(&first[0]));
+        assert!(!files.is_complete() && there().contains(&first[0]));
         files.begin().unwrap();
         let last = there();
         assert!(!last.contains(&first[0]) && last.len() == 4, "{last:?}");

@@ -23,6 +23,8 @@ pub(super) struct Writer {
     timeline: Timeline,
     encoder: Encoder,
     files: Files,
+    /// The time of the last event that was merged.
+    at: u64,
     /// The events of a part, and the names and texts that they need.
     view: Snapshot,
     /// The position of the next name.
@@ -54,6 +56,7 @@ impl Writer {
             timeline: Timeline::new(true, HashMap::new()),
             encoder: Encoder::default(),
             files,
+            at: 0,
             view,
             next_name: recorder::kept_names(u64::MAX, |_, _| ()),
             messages: [first; 2],
@@ -66,50 +69,57 @@ impl Writer {
     pub(super) fn round(&mut self, is_last: bool, may_write: bool) -> Round {
         let part = self.parts.next(is_last);
         let lost = part.tracks.into_iter().map(|track| self.merge.add(track)).sum();
-        self.view.events = self.merge.take_until(part.until_ns);
+        let events = self.merge.take_until(part.until_ns);
         self.renew_names();
-        self.view.events.iter().for_each(|event| self.timeline.add(event));
-        let last = self.view.events.last().map(|event| event.at.as_nanos() as u64);
-        let at = if is_last { Some(part.now_ns.max(last.unwrap_or_default())) } else { last };
+        let has_some = !events.is_empty() || is_last;
+        // After a failure. The part that comes next goes into this file.
+        let begun = if has_some && may_write && !self.files.is_open() { self.begin_file() } else { Ok(()) };
+        events.iter().for_each(|event| self.timeline.add(event));
+        self.at = events.last().map_or(self.at, |event| event.at.as_nanos() as u64);
+        self.at = if is_last { self.at.max(part.now_ns) } else { self.at };
+        self.view.events = events;
         // Also if nothing is written: what is open goes on in a later file.
-        let bytes = self.encoder.part(&self.view, &self.timeline);
-        self.timeline.rows.values_mut().for_each(Vec::clear);
-        self.timeline.marks.clear();
-        at.into_iter().for_each(|at| self.forget_ended(at));
-        let written = at.filter(|_| may_write).map(|at| self.write(&bytes, at, is_last));
+        let bytes = self.encode();
+        self.forget_ended();
+        let written = (has_some && may_write).then(|| begun.and_then(|()| self.write(&bytes, is_last)));
         Round { lost, is_late: part.is_late, written }
     }
 
-    /// Writes the bytes of a part. Its last event was at `at`.
-    fn write(&mut self, bytes: &[u8], at: u64, is_last: bool) -> io::Result<()> {
+    /// Writes the bytes of a part.
+    fn write(&mut self, bytes: &[u8], is_last: bool) -> io::Result<()> {
         self.files.write(bytes)?;
-        if !self.files.goes_on(is_last) {
-            self.begin_file(at)?;
-        }
         if is_last {
-            let end = self.end(at);
-            self.files.write(&end)?;
+            let end = self.end();
+            return self.files.write(&end);
         }
-        Ok(())
+        if self.files.is_complete() { self.begin_file() } else { Ok(()) }
     }
 
-    /// Ends the file at the time `at`, and goes on in a new one.
-    fn begin_file(&mut self, at: u64) -> io::Result<()> {
-        let (encoder, mut begin) = self.encoder.go_on(&self.view, at);
-        let timeline = goes_on(&self.timeline, at);
-        let end = self.end(at);
+    /// Returns the bytes of the part that is in the view and the timeline.
+    fn encode(&mut self) -> Vec<u8> {
+        let bytes = self.encoder.part(&self.view, &self.timeline);
+        self.timeline.rows.values_mut().for_each(Vec::clear);
+        self.timeline.marks.clear();
+        bytes
+    }
+
+    /// Ends the file, and goes on in a new one.
+    fn begin_file(&mut self) -> io::Result<()> {
+        let (encoder, mut begin) = self.encoder.go_on(&self.view, self.at);
+        let timeline = goes_on(&self.timeline, self.at);
+        let end = self.end();
         (self.encoder, self.timeline) = (encoder, timeline);
-        begin.extend(self.encoder.part(&self.view, &self.timeline));
+        begin.extend(self.encode());
         self.files.write(&end)?;
         self.files.begin()?;
         self.files.write(&begin)
     }
 
     /// Returns the end of the file: of all that is open.
-    fn end(&mut self, at: u64) -> Vec<u8> {
-        self.timeline.close_all(at);
-        let mut end = self.encoder.part(&self.view, &self.timeline);
-        end.extend(self.encoder.end(at));
+    fn end(&mut self) -> Vec<u8> {
+        self.timeline.close_all(self.at);
+        let mut end = self.encode();
+        end.extend(self.encoder.end(self.at));
         end
     }
 
@@ -128,9 +138,9 @@ impl Writer {
         }
     }
 
-    /// Forgets the green threads that have ended in this part, and its events. The last one was at `at`. Now
-    /// and then, forgets also green threads with ends that were lost.
-    fn forget_ended(&mut self, at: u64) {
+    /// Forgets the green threads that have ended in this part, and its events. Now and then, forgets also
+    /// green threads with ends that were lost.
+    fn forget_ended(&mut self) {
         let view = &mut self.view;
         let ended = |event: Event| match event.what {
             What::Ends { id } => Some(id),
@@ -141,11 +151,11 @@ impl Writer {
             view.names.remove(id);
             view.places.remove(id);
         }
-        self.encoder.forget(at, |id| ended.contains(&id));
+        self.encoder.forget(self.at, |id| ended.contains(&id));
         if self.known() > self.most_known {
             let mut live = HashSet::new();
             sched::look_at_living(|g| _ = live.insert(g.id));
-            self.forget_all_but(at, live);
+            self.forget_all_but(live);
             self.most_known = 2 * self.known() + FORGOTTEN_AT;
         }
     }
@@ -155,7 +165,7 @@ impl Writer {
     }
 
     /// Forgets all green threads but these. It keeps the ids in events that are still to come, too.
-    fn forget_all_but(&mut self, at: u64, mut live: HashSet<u64>) {
+    fn forget_all_but(&mut self, mut live: HashSet<u64>) {
         let lines = &self.merge.lines;
         live.extend(lines.iter().flat_map(|line| &line.rest).map(|event| event.id));
         live.extend(lines.iter().filter_map(|line| line.runs));
@@ -163,7 +173,7 @@ impl Writer {
         self.merge.tasks.retain(|id, _| live.contains(id));
         self.view.names.retain(|id, _| live.contains(id));
         self.view.places.retain(|id, _| live.contains(id));
-        self.encoder.forget(at, |id| !live.contains(&id));
+        self.encoder.forget(self.at, |id| !live.contains(&id));
     }
 }
 
