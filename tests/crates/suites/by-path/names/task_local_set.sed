@@ -7,3 +7,4 @@ s/Builder::new_current_thread()/Builder::new().procs(1)/
 s/\b\(rt\|handle\)\.block_on(\(self\.inner\|set\|local_set\)/\1.block_on_local(\2/
 # Only tests that are left out use it.
 s/^ *async fn complete/#[cfg(any())] &/
+s/^#\[tokio::main.*/#[cfg(any())]/
