@@ -8,6 +8,7 @@ mod files;
 mod parts;
 mod writer;
 
+use std::ops::Range;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,10 +24,12 @@ use crate::trace::{EVENTS, recording};
 use files::{Files, Limits};
 use writer::Writer;
 
-/// The longest and the shortest time between two reads of the rings. It becomes shorter while a ring is half
-/// full when it is read.
+/// The longest and the shortest time between two reads of the rings.
 const LONGEST: Duration = Duration::from_millis(100);
 const SHORTEST: Duration = Duration::from_millis(1);
+/// How many events a part is to have. More of them take the thread's processor from others for over a
+/// millisecond, and memory that is mapped anew.
+const WANTED: Range<usize> = 500..2000;
 /// The time after which a stream that could not write tries again.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The smallest file, and the shortest age, that a program may ask for.
@@ -153,6 +156,7 @@ impl StreamBuilder {
             move || {
                 // The recording lasts as long as the stream.
                 let _share = share;
+                sched::work_in_background();
                 write_all(&shared, &mut writer);
             }
         };
@@ -288,7 +292,13 @@ fn write_all(shared: &Shared, writer: &mut Writer) {
         let may_write = has_ended || failed.is_none_or(|at| at.elapsed() >= PAUSE);
         let round = writer.round(has_ended, may_write);
         shared.lost.fetch_add(round.lost, Relaxed);
-        pause = if round.is_late { pause / 4 } else { pause * 2 }.clamp(SHORTEST, LONGEST);
+        pause = match round.events {
+            _ if round.lost > 0 => pause / 8,
+            events if events >= WANTED.end => pause / 2,
+            events if events < WANTED.start => pause * 2,
+            _ => pause,
+        };
+        pause = pause.clamp(SHORTEST, LONGEST);
         match round.written {
             Some(Ok(())) => {
                 failed = None;

@@ -75,8 +75,6 @@ pub(super) struct Part {
     pub(super) until_ns: u64,
     /// When it was read.
     pub(super) now_ns: u64,
-    /// A ring was half full, so the next part must come sooner.
-    pub(super) is_late: bool,
 }
 
 impl Parts {
@@ -98,13 +96,10 @@ impl Parts {
         for rings in &recording.rings {
             tracks.extend(rings.read_on(self.readers.entry(rings.number()).or_default(), is_last));
         }
-        let (now, events) = (Moment::now(), recording.events);
+        let now = Moment::now();
         drop(guard);
         self.times.add(now);
         let Parts { times, since, .. } = self;
-        // The list of the threads without a P is shorter.
-        let half = |track: &Track| if track.p.is_some() { events / 2 } else { events / 8 };
-        let is_late = tracks.iter().any(|track| track.lost > 0 || track.events.len() >= half(track));
         let mut until_ns = times.of(until).saturating_sub(PATIENCE_NS);
         let least = until_ns.saturating_sub(STOP_NS);
         for track in &mut tracks {
@@ -120,7 +115,7 @@ impl Parts {
             track.events.iter_mut().for_each(|event| event.at_ns = times.of(event.at_ns));
         }
         let until_ns = if is_last { u64::MAX } else { until_ns };
-        Part { tracks, until_ns, now_ns: times.of(u64::MAX), is_late }
+        Part { tracks, until_ns, now_ns: times.of(u64::MAX) }
     }
 }
 

@@ -39,8 +39,8 @@ pub(super) struct Writer {
 pub(super) struct Round {
     /// How many events were overwritten before it.
     pub(super) lost: u64,
-    /// The rings fill fast.
-    pub(super) is_late: bool,
+    /// How many events it had.
+    pub(super) events: usize,
     /// Whether it was written; `None` if there was nothing to write, or no file.
     pub(super) written: Option<io::Result<()>>,
 }
@@ -68,6 +68,7 @@ impl Writer {
     /// end of the stream.
     pub(super) fn round(&mut self, is_last: bool, may_write: bool) -> Round {
         let part = self.parts.next(is_last);
+        let count = part.tracks.iter().map(|track| track.events.len()).sum();
         let lost = part.tracks.into_iter().map(|track| self.merge.add(track)).sum();
         let events = self.merge.take_until(part.until_ns);
         self.renew_names();
@@ -82,7 +83,7 @@ impl Writer {
         let bytes = self.encode();
         self.forget_ended();
         let written = (has_some && may_write).then(|| begun.and_then(|()| self.write(&bytes, is_last)));
-        Round { lost, is_late: part.is_late, written }
+        Round { lost, events: count, written }
     }
 
     /// Writes the bytes of a part.
