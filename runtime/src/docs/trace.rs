@@ -116,9 +116,9 @@
 //! ([`StreamBuilder::events`](crate::trace::StreamBuilder::events)). So does a processor for the thread: it
 //! needs about half a microsecond for an event. With 2 Ps on two processors (Intel Xeon) and 20,000 HTTP
 //! requests a second of another process, a stream raises the processor time of a request from 32 to 40 us,
-//! the median of the times from 80 to 88 us, and the 99th percentile from 0.3 to 2.7 ms, because three
-//! threads want two processors. An echo server with 64 connections that ask at once again answers 6 to 8 %
-//! fewer requests (`recorder http --rate 20000 --apart --window 500 --stream FOLDER`, and `recorder echo`,
+//! the median of the times from 80 to 88 us, and the 99th percentile from 0.3 to 2.7 ms, probably because
+//! three threads want two processors. An echo server with 64 connections that ask at once again answers 6 to
+//! 8 % fewer requests (`recorder http --rate 20000 --apart --window 500 --stream FOLDER`, and `recorder echo`,
 //! with the feature `stream` of `benches`).
 //!
 //! # Spans of tracing
