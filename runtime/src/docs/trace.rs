@@ -94,7 +94,7 @@
 //! A snapshot has what is in the rings: a fraction of a second of a busy program. A
 //! [`stream`](crate::trace::stream) has all of it, for as long as there is room for files:
 //!
-//! ```no_run
+//! ```ignore
 //! use std::time::Duration;
 //!
 //! # fn main() -> std::io::Result<()> {
