@@ -70,18 +70,20 @@ pub fn log(category: &str, message: impl FnOnce() -> String) {
     if !recording::is_on() {
         return;
     }
-    let (category, message) = (number_of(category), message());
-    // Under the lock, so that the messages lie in the order of their numbers.
-    let number = {
-        let mut messages = MESSAGES.lock();
-        if messages.len() == KEPT_MESSAGES {
-            messages.pop_front();
-        }
-        let number = NEXT_MESSAGE.fetch_add(1, Ordering::Relaxed);
-        messages.push_back((number, shortened(&message).into()));
-        number
-    };
-    record(Kind::Message, number, category);
+    let category = number_of(category);
+    record(Kind::Message, keep(&message()), category);
+}
+
+/// Keeps a message. Returns its number.
+fn keep(message: &str) -> u64 {
+    // The number under the lock, too, so that the messages lie in the order of their numbers.
+    let mut messages = MESSAGES.lock();
+    if messages.len() == KEPT_MESSAGES {
+        messages.pop_front();
+    }
+    let number = NEXT_MESSAGE.fetch_add(1, Ordering::Relaxed);
+    messages.push_back((number, shortened(message).into()));
+    number
 }
 
 /// Writes an event of the calling green thread.
@@ -123,6 +125,8 @@ fn shortened(text: &str) -> &str {
 pub struct Texts {
     names: HashMap<u16, Box<str>>,
     messages: HashMap<u64, Box<str>>,
+    /// The number of the message after the last one that was taken.
+    next: u64,
 }
 
 impl Texts {
@@ -143,9 +147,12 @@ impl Texts {
         drop(names);
         self.messages.retain(|&number, _| number >= from);
         let messages = MESSAGES.lock();
-        let new = messages.iter().filter(|(number, _)| !self.messages.contains_key(number));
-        self.messages.extend(new.filter(|(number, _)| *number >= from).cloned().collect::<Vec<_>>());
-        messages.back().map_or(from, |(number, _)| number + 1)
+        // Their numbers follow each other.
+        let first = messages.front().map_or(0, |(number, _)| *number);
+        let known = self.next.max(from).saturating_sub(first) as usize;
+        self.messages.extend(messages.iter().skip(known).cloned());
+        self.next = messages.back().map_or(self.next, |(number, _)| number + 1);
+        self.next
     }
 
     /// Returns the name of this number.
@@ -172,5 +179,23 @@ mod tests {
         let texts = Texts::now();
         assert_eq!((texts.name(a), texts.name(b).len()), ("a name of this test", MOST_BYTES));
         assert_eq!((texts.name(OTHER_NAME), texts.message(u64::MAX)), (OTHER, None));
+    }
+
+    #[test]
+    fn texts_take_each_message_once_and_forget_old_ones() {
+        let mut texts = Texts::now();
+        let next = texts.next;
+        let first = keep("first");
+        assert_eq!(texts.message(first), None);
+        assert_eq!(texts.renew(next), first + 1);
+        let second = keep("second");
+        assert_eq!(texts.renew(next), second + 1);
+        assert_eq!((texts.message(first), texts.message(second)), (Some("first"), Some("second")));
+        assert_eq!(texts.renew(second), second + 1);
+        assert_eq!((texts.message(first), texts.message(second)), (None, Some("second")));
+        // More than are kept.
+        let many: Vec<u64> = (0..=KEPT_MESSAGES).map(|n| keep(&n.to_string())).collect();
+        texts.renew(second);
+        assert_eq!((texts.message(many[0]), texts.message(many[1])), (None, Some("1")));
     }
 }

@@ -44,6 +44,17 @@ fn a_runtimes_name_stands_in_its_tracks_as_escaped_text() {
     assert!(!contains("a\u{1b}"));
 }
 
+/// A process that does nothing while it is recorded has a trace, too.
+#[test]
+fn a_trace_without_events_has_its_process() {
+    tests::alone!();
+    let mut trace = Vec::new();
+    trace::snapshot().write_perfetto(&mut trace).unwrap();
+    let program = std::env::current_exe().unwrap();
+    let name = program.file_name().unwrap().to_str().unwrap().as_bytes();
+    assert!(trace.windows(name.len()).any(|bytes| bytes == name));
+}
+
 #[test]
 fn a_trace_follows_perfettos_schema() {
     let folder = Folder::new();

@@ -116,7 +116,7 @@ pub(super) struct Encoder {
     stretches: HashMap<u64, Stretches>,
     /// Ends of these, for the next part.
     late: Vec<(u64, TrackEvent)>,
-    /// How many tracks there are beside that of the process.
+    /// The uuid of the last track.
     tracks: u64,
 }
 
@@ -145,7 +145,7 @@ impl Encoder {
 
     /// Returns the next part: the events of `snapshot`, and `timeline`, to which they were added.
     pub(super) fn part(&mut self, snapshot: &Snapshot, timeline: &Timeline) -> Vec<u8> {
-        timeline.rows.keys().for_each(|&row| self.describe(snapshot, row));
+        self.describe(snapshot, timeline);
         let mut events: Vec<(u64, TrackEvent)> = Vec::new();
         for slice in timeline.rows.values().flatten() {
             // A begin that was written before does not say why the slice has ended.
@@ -260,11 +260,11 @@ impl Encoder {
         self.late.extend(open.map(|track| (at, stretch(track, SLICE_END, None))));
     }
 
-    /// Describes the track of a row, and of its runtime, if that was not done yet.
-    fn describe(&mut self, snapshot: &Snapshot, row: Row) {
-        let (runtime, lane) = row;
-        while self.runtimes.len() <= runtime {
-            let name = &snapshot.runtimes()[self.runtimes.len()];
+    /// Describes the tracks of the process, the runtimes and the rows, as far as that was not done yet. A trace
+    /// without events has these, too.
+    fn describe(&mut self, snapshot: &Snapshot, timeline: &Timeline) {
+        self.describe_process();
+        for name in &snapshot.runtimes()[self.runtimes.len()..] {
             let uuid = self.track(TrackDescriptor {
                 name: Some(format!("runtime {}", name.escape_debug())),
                 parent_uuid: Some(PROCESS),
@@ -273,7 +273,11 @@ impl Encoder {
             });
             self.runtimes.push(uuid);
         }
-        if !self.rows.contains_key(&row) {
+        for &row in timeline.rows.keys() {
+            let (runtime, lane) = row;
+            if self.rows.contains_key(&row) {
+                continue;
+            }
             let rank = match lane {
                 Lane::P(p) => p,
                 Lane::M(m) => (1 << 16) + m,
@@ -288,19 +292,26 @@ impl Encoder {
         }
     }
 
-    /// Describes a track, and that of the process before the first one. Returns its uuid.
-    fn track(&mut self, track: TrackDescriptor) -> u64 {
-        if self.tracks == 0 {
-            let process_name = std::env::args_os().next().map(|program| name_of_file(&program));
-            let process = ProcessDescriptor { pid: Some(process::id() as i32), process_name };
-            self.described.push(described(TrackDescriptor {
-                uuid: Some(PROCESS),
-                process: Some(process),
-                ..TrackDescriptor::default()
-            }));
+    /// Describes the track of the process, which comes before all others.
+    fn describe_process(&mut self) {
+        if self.tracks > 0 {
+            return;
         }
+        self.tracks = PROCESS;
+        let process_name = std::env::args_os().next().map(|program| name_of_file(&program));
+        let process = ProcessDescriptor { pid: Some(process::id() as i32), process_name };
+        self.described.push(described(TrackDescriptor {
+            uuid: Some(PROCESS),
+            process: Some(process),
+            ..TrackDescriptor::default()
+        }));
+    }
+
+    /// Describes a track. Returns its uuid.
+    fn track(&mut self, track: TrackDescriptor) -> u64 {
+        self.describe_process();
         self.tracks += 1;
-        let uuid = PROCESS + self.tracks;
+        let uuid = self.tracks;
         self.described.push(described(TrackDescriptor { uuid: Some(uuid), ..track }));
         uuid
     }

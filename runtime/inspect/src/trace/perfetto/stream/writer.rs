@@ -82,6 +82,8 @@ impl Writer {
         // Also if nothing is written: what is open goes on in a later file.
         let bytes = self.encode();
         self.forget_ended();
+        // Also tracks that have no events yet.
+        let has_some = has_some || self.files.is_open() && !bytes.is_empty();
         let written = (has_some && may_write).then(|| begun.and_then(|()| self.write(&bytes, is_last)));
         Round { lost, events: count, written }
     }
