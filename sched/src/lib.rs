@@ -291,7 +291,7 @@ pub use {
     stack::saved::StackCopy,
     supply::start::Remains,
     sys::message::write_message,
-    sys::{Doing, fork, privileges, processors_in_set, starting, work_in_background},
+    sys::{Doing, fork, privileges, processors_in_set, starting},
     watch::living::{Living, look_at_living},
     watch::look::{Does, Parked, Seen as SeenThread, at_rest, look_at_all},
     watch::memory,

@@ -65,7 +65,7 @@ mod threads;
 mod ticks;
 
 pub(crate) use prefetch::prefetch;
-pub use threads::{Doing, processors_in_set, work_in_background};
+pub use threads::{Doing, processors_in_set};
 pub(crate) use threads::{
     LISTS_THREADS, blocked_at, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread,
     thread_id, thread_ids, timer_slack, yield_thread,

@@ -107,19 +107,19 @@
 //! ```
 //!
 //! An OS thread of the stream reads the rings ten times a second, and up to a thousand times a second while
-//! they fill fast. On Linux it has the nice value 10. It brings the events into the order of cause and
-//! effect, and appends them to a file. Each file can be opened alone: names, places and open regions are in
-//! it. After a crash, the last file shows what ran, up to a tenth of a second before the end.
+//! they fill fast. It brings the events into the order of cause and effect, and appends them to a file. Each
+//! file can be opened alone: names, places and open regions are in it. After a crash, the last file shows
+//! what ran, up to a tenth of a second before the end.
 //!
 //! The stream never holds up a green thread. If its thread cannot keep up, the rings are overwritten, and a
 //! mark in the row of the P says how many events are missing there. Larger rings help against bursts
 //! ([`StreamBuilder::events`](crate::trace::StreamBuilder::events)). So does a processor for the thread: it
 //! needs about half a microsecond for an event. With 2 Ps on two processors (Intel Xeon) and 20,000 HTTP
-//! requests a second of another process, a stream raises the processor time of a request from 32 to 40 us,
-//! the median of the times from 80 to 88 us, and the 99th percentile from 0.3 to 2.7 ms, probably because
-//! three threads want two processors. An echo server with 64 connections that ask at once again answers 6 to
-//! 8 % fewer requests (`recorder http --rate 20000 --apart --window 500 --stream FOLDER`, and `recorder echo`,
-//! with the feature `stream` of `benches`).
+//! requests a second of another process, a stream raises the processor time of a request from 32 to 39 us,
+//! the median of the times from 77 to 97 us, and the 99th percentile from 0.3 to 2.8 ms, probably because
+//! three threads want two processors. An echo server with 64 connections that ask at once again answers up
+//! to 19 % fewer requests (`recorder http --rate 20000 --apart --window 500 --stream FOLDER`, and `recorder
+//! echo`, with the feature `stream` of `benches`).
 //!
 //! # Spans of tracing
 //!

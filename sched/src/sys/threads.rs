@@ -116,27 +116,6 @@ mod linux {
     /// from the threads that it starts.
     #[inline(never)]
     pub(crate) fn shorten_slice() {
-        change_own(|attr| {
-            attr.flags |= RESET_ON_FORK;
-            attr.runtime = SLICE_NS;
-        });
-    }
-
-    /// The nice value of a thread in the background: beside a thread that computes, it has a tenth of the time.
-    const BACKGROUND: i32 = 10;
-
-    /// Lets the calling thread work in the background: threads with more to do run first, and wait only for a
-    /// short slice of its work. Needs no privilege, as `shorten_slice`.
-    #[inline(never)]
-    pub fn work_in_background() {
-        change_own(|attr| {
-            attr.nice = attr.nice.max(BACKGROUND);
-            attr.runtime = SLICE_NS;
-        });
-    }
-
-    /// Changes what the kernel has about the calling thread, if that is an ordinary one.
-    fn change_own(change: impl FnOnce(&mut SchedAttr)) {
         let mut attr = SchedAttr::default();
         let size = size_of::<SchedAttr>() as libc::c_uint;
         // SAFETY: `attr` has `size` bytes, which the kernel may write.
@@ -145,8 +124,9 @@ mod linux {
             return;
         }
         attr.size = size;
-        change(&mut attr);
-        // SAFETY: `attr` is what the kernel returned, except for the change.
+        attr.flags |= RESET_ON_FORK;
+        attr.runtime = SLICE_NS;
+        // SAFETY: `attr` is what the kernel returned, except for the slice and one flag.
         unsafe { call!(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
     }
 
@@ -209,12 +189,12 @@ mod linux {
 }
 
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
+pub use linux::processors_in_set;
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
 pub(crate) use linux::{
     LISTS_THREADS, blocked_at, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread,
     thread_id, thread_ids, timer_slack, yield_thread,
 };
-#[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
-pub use linux::{processors_in_set, work_in_background};
 
 #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
 mod other {
@@ -253,8 +233,6 @@ mod other {
 
     pub(crate) fn shorten_slice() {}
 
-    pub fn work_in_background() {}
-
     pub(crate) fn sleep_thread(time: std::time::Duration) {
         std::thread::sleep(time);
     }
@@ -267,9 +245,9 @@ mod other {
 }
 
 #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
+pub use other::processors_in_set;
+#[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
 pub(crate) use other::{
     LISTS_THREADS, blocked_at, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread,
     thread_id, thread_ids, timer_slack, yield_thread,
 };
-#[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
-pub use other::{processors_in_set, work_in_background};

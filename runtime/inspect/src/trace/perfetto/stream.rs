@@ -156,7 +156,6 @@ impl StreamBuilder {
             move || {
                 // The recording lasts as long as the stream.
                 let _share = share;
-                sched::work_in_background();
                 write_all(&shared, &mut writer);
             }
         };
