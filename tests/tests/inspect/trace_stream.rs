@@ -112,7 +112,6 @@ fn the_files_have_each_event_once() {
         assert_eq!(begun - go_on, (threads * rounds) as usize);
         // Each has a name in each file in which it runs.
         let runs = |trace: &Trace| trace.count(Kind::Begin, |name| name.starts_with("worker 7 ("));
-        assert!(runs(traces.last().unwrap()) + runs(&traces[0]) > 0);
         let all_runs: usize = traces.iter().map(runs).sum();
         assert!(all_runs as u64 > rounds, "it runs anew after each yield: {all_runs}");
         let unnamed = |trace: &Trace| trace.count(Kind::Begin, |name| name.contains("(trace_stream.rs:"));
