@@ -193,7 +193,10 @@ mod tests {
         assert_eq!((texts.message(first), texts.message(second)), (Some("first"), Some("second")));
         assert_eq!(texts.renew(second), second + 1);
         assert_eq!((texts.message(first), texts.message(second)), (None, Some("second")));
-        // More than are kept.
+        if cfg!(miri) {
+            return;
+        }
+        // More than are kept: minutes for Miri.
         let many: Vec<u64> = (0..=KEPT_MESSAGES).map(|n| keep(&n.to_string())).collect();
         texts.renew(second);
         assert_eq!((texts.message(many[0]), texts.message(many[1])), (None, Some("1")));
