@@ -27,8 +27,7 @@ use writer::Writer;
 /// The longest and the shortest time between two reads of the rings.
 const LONGEST: Duration = Duration::from_millis(100);
 const SHORTEST: Duration = Duration::from_millis(1);
-/// How many events a part is to have. More of them take the thread's processor from others for over a
-/// millisecond, and memory that is mapped anew.
+/// How many events a part is to have. A larger part takes a processor for longer at a time.
 const WANTED: Range<usize> = 500..2000;
 /// The time after which a stream that could not write tries again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -124,8 +123,8 @@ impl StreamBuilder {
     /// writes up to ten times a second, and more often if there is much to write. If the process is killed, the
     /// file lacks the last tenth of a second; a reader sees which slices were open.
     ///
-    /// An event costs the program what it costs in any recording, and the thread of the stream about a
-    /// microsecond. If that thread cannot keep up, the Ps do not wait: events are overwritten, the file says
+    /// An event costs the program what it costs in any recording, and the thread of the stream takes a part of
+    /// a processor. If that thread cannot keep up, the Ps do not wait: events are overwritten, the file says
     /// where and how many, and [`Stream::lost`] counts them. Between two reads, the texts of the newest 4,096
     /// messages are kept.
     ///
