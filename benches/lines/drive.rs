@@ -35,6 +35,7 @@ pub(crate) fn run(caches: Caches, operation: &'static Operation, procs: usize, c
             count
         }
         By::Half => on_ps(caches, operation, &runtime, procs / 2, count),
+        By::Four => on_ps(caches, operation, &runtime, procs.min(4), count),
         By::Each | By::AtOnce => on_ps(caches, operation, &runtime, procs, count),
     };
     // A green thread that waits for its driver's next operation is cancelled here.

@@ -19,6 +19,8 @@ pub(crate) enum By {
     Each,
     /// A green thread on every second P, one after the other. The other Ps are idle.
     Half,
+    /// Four green threads, one after the other. All other Ps are idle.
+    Four,
     /// A green thread on each P, all at the same time, with sysmon.
     AtOnce,
     /// One plain OS thread. All Ps are idle.
@@ -60,6 +62,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     new("fs", By::Each, |_| Box::new(|| _ = fs::metadata("/").expect("the root has metadata"))),
     new("blocking", By::Each, |_| Box::new(|| blocking(|| ()))),
     new("idle", By::Each, |_| Box::new(|| sleep(Duration::from_micros(100)))),
+    new("idle-most", By::Four, |_| Box::new(|| sleep(Duration::from_micros(100)))),
     new("steal", By::Half, thefts),
     new("outside-spawn", By::Outside, outside_spawns),
     new("outside-wake", By::Outside, outside_wakes),

@@ -1,10 +1,11 @@
 //! The timers of all Ps: add, delete, modify, check, move all.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::Handle;
 use crate::clock::NEVER;
 use crate::counts::Counts;
+use crate::index_set::IndexSet;
 use crate::state::State::{self, *};
 use crate::sync::{broken, yield_now};
 use crate::timer::{Modified, Timer};
@@ -31,13 +32,17 @@ use crate::timers::{Checked, Locked, Timers};
 /// holder that removes the earlier timer finds the new one.
 pub struct Heaps<H: Handle> {
     heaps: Box<[OnceLock<Box<Timers<H>>>]>,
+    /// The Ps whose heaps may have timers. A heap enters itself with its first timer, and a thread that finds
+    /// it empty takes it out.
+    occupied: Arc<IndexSet>,
 }
 
 impl<H: Handle> Heaps<H> {
     /// Makes room for `capacity` Ps, with indices below `capacity`. [`Heaps::open`] makes the heap of a P.
     pub fn new(capacity: usize) -> Self {
         assert!(u16::try_from(capacity).is_ok(), "fewer Ps than 2^16");
-        Self { heaps: (0..capacity).map(|_| OnceLock::new()).collect() }
+        let heaps = (0..capacity).map(|_| OnceLock::new()).collect();
+        Self { heaps, occupied: Arc::new(IndexSet::new(capacity)) }
     }
 
     /// Drops all heaps and keeps the room for them: no P has one any more. Runs on: the only thread that uses
@@ -45,13 +50,14 @@ impl<H: Handle> Heaps<H> {
     #[must_use]
     pub fn emptied(mut self) -> Self {
         self.heaps.iter_mut().map_while(OnceLock::take).for_each(drop);
+        self.occupied.iter().for_each(|p| self.occupied.remove(p));
         self
     }
 
     /// Makes the heap of P `p`, unless the P has one. Precondition: each P with a lower index has its heap.
     pub fn open(&self, p: usize) {
         assert!(p == 0 || self.heaps[p - 1].get().is_some(), "timers: heaps are opened in order");
-        self.heaps[p].get_or_init(|| Box::new(Timers::new(p)));
+        self.heaps[p].get_or_init(|| Box::new(Timers::new(p, self.occupied.clone())));
     }
 
     /// Makes the heaps up to `p`, unless `p` has its heap.
@@ -196,9 +202,23 @@ impl<H: Handle> Heaps<H> {
 
     /// Returns the least [`Heaps::earliest`] of all Ps. Go: `timeSleepUntil`. Runs on: any thread.
     pub fn time_sleep_until(&self) -> u64 {
-        // Heaps are opened in order, so the first place without a heap ends the search.
-        let opened = self.heaps.iter().map_while(OnceLock::get);
-        opened.map(|timers| timers.counts.earliest()).min().unwrap_or(NEVER)
+        self.occupied().map(Timers::look).min().unwrap_or(NEVER)
+    }
+
+    /// Returns the Ps whose timers must be checked by `now`, from `first` on. Runs on: any thread.
+    pub fn due(&self, now: u64) -> impl Iterator<Item = usize> + '_ {
+        self.occupied().filter(move |timers| timers.look() <= now).map(Timers::index)
+    }
+
+    /// After a full fence this misses no heap that got a timer before.
+    fn occupied(&self) -> impl Iterator<Item = &Timers<H>> {
+        self.occupied.iter().filter_map(|p| self.heap(p))
+    }
+
+    /// Returns `true` if a timer is armed. Other threads may arm and stop timers meanwhile. Runs on: any
+    /// thread.
+    pub fn any(&self) -> bool {
+        self.occupied().any(|timers| timers.look() != NEVER && timers.counts.live() > 0)
     }
 
     /// Returns about how many timers of `p` are armed. Other threads may arm and stop timers meanwhile. Runs
@@ -257,6 +277,7 @@ mod models {
     use loom::sync::atomic::{AtomicU64, Ordering, fence};
     use loom::thread::spawn;
     use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
 
     #[test]
     fn add_against_thief() {
@@ -457,6 +478,10 @@ mod models {
         /// Fires what is due at 30. Returns the time until which the sleeper then sleeps.
         fn checks_and_sleeps(&self) -> u64 {
             self.world.check(0, 30, true);
+            self.sleeps()
+        }
+
+        fn sleeps(&self) -> u64 {
             self.wakes_at.store(NEVER, Ordering::Relaxed);
             fence(Ordering::SeqCst);
             self.world.heaps.time_sleep_until()
@@ -469,6 +494,36 @@ mod models {
             fence(Ordering::SeqCst);
             self.wakes_at.load(Ordering::Relaxed) == NEVER
         }
+    }
+
+    /// A sleeper leaves the heap out, because it is empty, while another thread adds its first timer.
+    #[test]
+    fn a_sleeper_does_not_miss_the_first_timer_of_a_heap_that_is_left_out() {
+        static SEEN: AtomicBool = AtomicBool::new(false);
+        static LEFT_OUT: AtomicBool = AtomicBool::new(false);
+        explore(5, || {
+            let world = World::new(1);
+            world.add(0, 30, 0, 1);
+            let sleeper = Sleeper::new(&world);
+            let sleeps = spawn({
+                let sleeper = sleeper.clone();
+                move || {
+                    sleeper.world.check(0, 30, true);
+                    sleeper.world.heaps.time_sleep_until();
+                    let left_out = sleeper.world.heaps.occupied().next().is_none();
+                    LEFT_OUT.fetch_or(left_out, Ordering::Relaxed);
+                    sleeper.sleeps()
+                }
+            });
+            let timer = Arc::new(Timer::new());
+            let woken = sleeper.is_woken_by(50, || world.modify(0, &timer, 50, 2));
+            let sleeps_until = sleeps.join().unwrap();
+            SEEN.fetch_or(sleeps_until <= 50, Ordering::Relaxed);
+            assert!(woken || sleeps_until <= 50, "until {sleeps_until}");
+            assert_eq!(world.heaps.time_sleep_until(), 50);
+            world.finish(100);
+        });
+        assert!(SEEN.load(Ordering::Relaxed) && LEFT_OUT.load(Ordering::Relaxed));
     }
 
     /// An adder leaves the sleeper to an earlier timer, which the sleeper fires meanwhile.

@@ -140,6 +140,7 @@ pub mod clock;
 mod counts;
 mod heap;
 mod heaps;
+mod index_set;
 #[cfg(all(test, loom))]
 mod models;
 mod state;
@@ -148,6 +149,7 @@ mod timer;
 mod timers;
 
 pub use heaps::Heaps;
+pub use index_set::IndexSet;
 pub use timer::{Modified, Timer};
 pub use timers::Checked;
 

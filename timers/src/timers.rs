@@ -9,13 +9,15 @@ mod locked;
 mod properties;
 
 use std::mem::ManuallyDrop;
+use std::sync::Arc;
 
 use crate::Handle;
 use crate::clock::NEVER;
 use crate::counts::Counts;
 use crate::heap::Item;
+use crate::index_set::IndexSet;
 use crate::state::State::{self, *};
-use crate::sync::{Mutex, yield_now};
+use crate::sync::{Mutex, broken, yield_now};
 use crate::timer::{Claim, Timer};
 use batch::{BATCH, Batch};
 pub(crate) use locked::Locked;
@@ -65,6 +67,8 @@ impl<H: Handle> Item for H {
 pub(crate) struct Timers<H: Handle> {
     pub(crate) counts: Counts,
     index: usize,
+    /// The Ps whose heaps may have timers; [`Sorted`] says if this one is among them.
+    occupied: Arc<IndexSet>,
     sorted: Mutex<Sorted<H>>,
 }
 
@@ -88,8 +92,8 @@ enum Met {
 }
 
 impl<H: Handle> Timers<H> {
-    pub(crate) fn new(index: usize) -> Self {
-        Self { counts: Counts::new(), index, sorted: Mutex::new(Sorted::new()) }
+    pub(crate) fn new(index: usize, occupied: Arc<IndexSet>) -> Self {
+        Self { counts: Counts::new(), index, occupied, sorted: Mutex::new(Sorted::new()) }
     }
 
     pub(crate) fn lock(&self) -> Locked<'_, H> {
@@ -161,6 +165,30 @@ impl<H: Handle> Timers<H> {
             self.lock().sweep(PORTION);
         }
         many
+    }
+
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Returns the time by which this heap must be checked; NEVER if it is empty. An empty heap leaves the
+    /// set of those that may have timers. Runs on: any thread.
+    #[inline]
+    pub(crate) fn look(&self) -> u64 {
+        let earliest = self.counts.earliest();
+        if earliest == NEVER && self.counts.timers() == 0 {
+            self.leave_out();
+        }
+        earliest
+    }
+
+    /// Leaves the set, unless another thread has the lock, and so may be adding a timer.
+    fn leave_out(&self) {
+        if broken!("timers_leave_out_unlocked") {
+            self.occupied.remove(self.index);
+        } else if let Some(mut locked) = self.try_lock() {
+            locked.leave_out_if_empty();
+        }
     }
 
     /// Moves every live timer to `to`, and removes the deleted timers. Returns the earliest time of a moved

@@ -17,12 +17,19 @@
 //! withdraws its promise when it goes to sleep and when it has found work. Then it looks once more, because
 //! more work may have come.
 //!
+//! The second look is at the queues of Ps that are awake only: an idle P has no G. A P is among these from the
+//! time at which it is taken out of the list, and its M makes work after that. So the fences that order work and
+//! looks order this, too.
+//!
 //! Rejected: waking an M for each piece of work, because a futex wake costs microseconds. Rejected too: Go's
 //! rule that a spinning M that found work always wakes the next M. A 1 ms ticker then keeps two threads busy;
 //! here the M looks first.
 
 use std::collections::VecDeque;
 
+use timers::IndexSet;
+
+use crate::p::lease::MAX_INDEX;
 use crate::sync::{
     Mutex,
     atomic::{AtomicUsize, Ordering},
@@ -35,6 +42,8 @@ pub(crate) struct Idle<M> {
     lists: Mutex<Lists<M>>,
     /// The number of idle Ps; written under the lock, read without it.
     idle_ps: AtomicUsize,
+    /// The Ps that are not idle; written under the lock, read without it.
+    awake_ps: IndexSet,
     /// The number of parked Ms; written under the lock, read without it.
     parked_ms: AtomicUsize,
     spinning: AtomicUsize,
@@ -76,8 +85,16 @@ pub(crate) enum GiveUp<M> {
 }
 
 impl<M: Copy> Lists<M> {
-    fn take_p<T>(&mut self, count: &AtomicUsize, hold: impl FnOnce(usize) -> T) -> Option<T> {
+    fn take_p<T>(
+        &mut self,
+        count: &AtomicUsize,
+        awake: &IndexSet,
+        hold: impl FnOnce(usize) -> T,
+    ) -> Option<T> {
         let p = self.ps.pop()?;
+        if !broken!("idle_taken_p_is_not_awake") {
+            awake.insert(p);
+        }
         // SeqCst: all changes of the counts and all looks at them have one order.
         count.fetch_sub(1, Ordering::SeqCst);
         Some(hold(p))
@@ -131,6 +148,7 @@ impl<M: PartialEq + Copy> Idle<M> {
                 wanting: VecDeque::new(),
             }),
             idle_ps: AtomicUsize::new(0),
+            awake_ps: IndexSet::new(if cfg!(loom) { 2 } else { MAX_INDEX }),
             parked_ms: AtomicUsize::new(0),
             spinning: AtomicUsize::new(0),
             watching: AtomicUsize::new(0),
@@ -154,10 +172,12 @@ impl<M: PartialEq + Copy> Idle<M> {
         if let Some(m) = self.pop_wanting(&mut lists)
             && !broken!("idle_give_up_no_want_look")
         {
+            self.awake_ps.insert(p);
             return GiveUp::To(m);
         }
         debug_assert!(lists.wanting.is_empty(), "a P goes idle while an M waits for one");
         set_idle();
+        self.awake_ps.remove(p);
         lists.ps.push(p);
         // SeqCst: as in `take_p`, one order of all counts.
         self.idle_ps.fetch_add(1, Ordering::SeqCst);
@@ -185,7 +205,11 @@ impl<M: PartialEq + Copy> Idle<M> {
     pub(crate) fn take_or_want(&self, m: M, set_held: impl FnOnce(usize)) -> Option<usize> {
         let mut lists = self.lists.lock();
         let hold = and_return(set_held);
-        let p = if broken!("idle_want_no_p_look") { None } else { lists.take_p(&self.idle_ps, hold) };
+        let p = if broken!("idle_want_no_p_look") {
+            None
+        } else {
+            lists.take_p(&self.idle_ps, &self.awake_ps, hold)
+        };
         if p.is_none() {
             lists.wanting.push_back(m);
             self.wanting_ms.0.store(lists.wanting.len(), Ordering::Relaxed);
@@ -199,6 +223,7 @@ impl<M: PartialEq + Copy> Idle<M> {
         let mut lists = self.lists.lock();
         let Some(place) = lists.ps.iter().position(|&idle| idle == p) else { return false };
         lists.ps.swap_remove(place);
+        self.awake_ps.insert(p);
         // SeqCst: as in `take_p`.
         self.idle_ps.fetch_sub(1, Ordering::SeqCst);
         set_held();
@@ -210,7 +235,7 @@ impl<M: PartialEq + Copy> Idle<M> {
         if self.idle_ps.load(Ordering::SeqCst) == 0 {
             return None;
         }
-        self.lists.lock().take_p(&self.idle_ps, and_return(set_held))
+        self.lists.lock().take_p(&self.idle_ps, &self.awake_ps, and_return(set_held))
     }
 
     /// Calls `f` with each idle P. The lock is held, so that no thread can take an idle P during the call.
@@ -238,7 +263,7 @@ impl<M: PartialEq + Copy> Idle<M> {
             return None;
         }
         let mut lists = self.lists.lock();
-        let p = lists.take_p(&self.idle_ps, hold);
+        let p = lists.take_p(&self.idle_ps, &self.awake_ps, hold);
         let p = p.or_else(|| lists.take_p_of_woken(&self.parked_ms, take_over));
         if p.is_none() {
             lists.park(m, &self.parked_ms);
@@ -253,7 +278,7 @@ impl<M: PartialEq + Copy> Idle<M> {
             return None;
         }
         let m = lists.unpark(&self.parked_ms)?;
-        Some((lists.take_p(&self.idle_ps, and_return(set_held))?, m))
+        Some((lists.take_p(&self.idle_ps, &self.awake_ps, and_return(set_held))?, m))
     }
 
     /// Takes an M that is awake out of the list of parked Ms. Returns `false` if another thread has taken it
@@ -307,6 +332,17 @@ impl<M: PartialEq + Copy> Idle<M> {
     pub(crate) fn idle_ps(&self) -> usize {
         // SeqCst: after the work was published. Pairs with `give_up` and `look_again`.
         self.idle_ps.load(Ordering::SeqCst)
+    }
+
+    /// Returns the Ps that are not idle, from `first` on, and then those below. An idle P has no G. *Runs on:
+    /// any thread; after `look_again` it misses no P that may have a G.*
+    pub(crate) fn awake_ps(&self, first: usize) -> impl Iterator<Item = usize> + '_ {
+        self.awake_ps.iter_from(first)
+    }
+
+    /// Returns `true` if `p` is not idle. *Runs on: a thread that holds `p`.*
+    pub(crate) fn is_awake(&self, p: usize) -> bool {
+        self.awake_ps.contains(p)
     }
 
     /// Returns `true` if no M has promised to look. *Runs on: any thread; a maker of work after its full
@@ -483,16 +519,25 @@ mod models {
         started: AtomicUsize,
     }
 
+    /// Both Ps are held.
     fn machine() -> Arc<Machine> {
-        Arc::new(Machine {
+        let m = Machine {
             idle: Idle::new(),
             queues: [AtomicUsize::new(0), AtomicUsize::new(0)],
             global: AtomicUsize::new(0),
             started: AtomicUsize::new(0),
-        })
+        };
+        (0..2).for_each(|p| m.hold(p));
+        Arc::new(m)
     }
 
     impl Machine {
+        /// A thread takes P `p` from the idle list, as it must before it makes work there.
+        fn hold(&self, p: usize) {
+            let _ = self.idle.give_up(p, || true, || ());
+            assert!(self.idle.remove(p, || ()));
+        }
+
         /// Models `Sched::make_work`.
         fn make_work(&self, queue: &AtomicUsize) {
             // Only Release, like the push of a queue: the fence of `make_work` does the rest.
@@ -516,15 +561,20 @@ mod models {
             take(&self.queues[0]) || take(&self.queues[1]) || take(&self.global)
         }
 
+        /// Models `Sched::awake_ps`.
+        fn awake_queues(&self) -> impl Iterator<Item = usize> {
+            self.idle.awake_ps(0).map(|p| self.queues[p].load(Ordering::Acquire))
+        }
+
         /// Models `Sched::any_g_waits`.
         fn any_g_waits(&self) -> bool {
-            self.queues.iter().chain([&self.global]).any(|q| q.load(Ordering::Acquire) > 0)
+            self.awake_queues().chain([self.global.load(Ordering::Acquire)]).any(|gs| gs > 0)
         }
 
         /// Models `Sched::any_work`.
         fn any_work(&self) -> bool {
             match self.idle.is_watched() {
-                true => self.queues.iter().any(|q| q.load(Ordering::Acquire) > 1),
+                true => self.awake_queues().any(|gs| gs > 1),
                 false => self.any_g_waits(),
             }
         }
@@ -565,7 +615,10 @@ mod models {
     }
 
     fn stranded(m: &Machine, awake: bool) -> bool {
-        m.any_work() && !awake && m.started.load(Ordering::SeqCst) == 0
+        let gs = m.queues.iter().chain([&m.global]).map(|queue| queue.load(Ordering::SeqCst));
+        // A watch sees to a lone G.
+        let most = usize::from(m.idle.is_watched());
+        gs.max() > Some(most) && !awake && m.started.load(Ordering::SeqCst) == 0
     }
 
     /// An M begins a watch when it goes to sleep, and ends it.
@@ -623,6 +676,26 @@ mod models {
             let awake = sleeper.join().unwrap();
             assert!(!stranded(&m, awake), "work lies in a queue while every M sleeps");
         });
+    }
+
+    /// A thread takes an idle P and makes work there, while the other M goes to sleep.
+    #[test]
+    fn work_of_a_p_that_was_idle_is_not_stranded() {
+        static ASLEEP: Reached = Reached::new();
+        loom::model(|| {
+            let m = machine();
+            let _ = m.idle.give_up(0, || true, || ());
+            m.idle.count_spinning();
+            let sleeper = m.clone();
+            let sleeper = thread::spawn(move || sleeper.rest(1));
+            if m.idle.take(|p| assert!(p == 0 || p == 1)) == Some(0) {
+                m.make_work(&m.queues[0]);
+            }
+            let awake = sleeper.join().unwrap();
+            ASLEEP.note(!awake);
+            assert!(!stranded(&m, awake), "work lies in a queue while every M sleeps");
+        });
+        ASLEEP.assert();
     }
 
     #[test]
@@ -724,7 +797,7 @@ mod models {
             m.idle.count_spinning();
             m.queues[1].fetch_add(1, Ordering::Release);
             let maker = m.clone();
-            let maker = thread::spawn(move || maker.make_work(&maker.queues[0]));
+            let maker = thread::spawn(move || maker.make_work(&maker.global));
             assert!(m.take_work());
             // The M may run its first piece for ever, so it wakes another M if there is more work. Models
             // `Sched::found`.

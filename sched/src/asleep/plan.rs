@@ -18,10 +18,13 @@
 //!
 //! ```text
 //!   a maker of work, no P idle                    an M that lends its P to a blocking call; sysmon, as it looks at that P
-//!   publish the work                              publish that a P is lent to block   (`lent_blocking`)
-//!   full fence                                    full fence
+//!   publish the work                              full fence; unless that is published:
+//!   full fence                                    publish that a P is lent to block   (`lent_blocking`), full fence
 //!   a P is lent to block? ask                     work waits? ask
 //! ```
+//!
+//! Sysmon takes that back before it looks at the leases of all Ps, with a full fence between. So an M that
+//! finds it published has lent its P before that look, or publishes it.
 //!
 //! While no G runs, sysmon sleeps with the bit `IDLE`, and each M that takes a P wakes it. Here the idle list
 //! is the published state. The M has taken the P out of the list, and sysmon looks whether all Ps are in it.
@@ -85,12 +88,19 @@ impl Plan {
     /// P.*
     pub(crate) fn lend_to_block(&self, work_waits: impl Fn() -> bool) -> bool {
         let early = broken!("watch_blocker_looks_first").then(&work_waits);
-        // Release: pairs with the swap in `forget_lent`; sysmon, which clears this, then sees that the P is
-        // lent.
-        self.lent_blocking.store(true, Ordering::Release);
-        // Pairs with the fence in `Idle::make_work`.
+        // After the P was lent. Pairs with the fence in `forget_lent`, and with that in `Idle::make_work`.
         if !broken!("watch_blocker_no_fence") {
             full_fence();
+        }
+        // No write if it is published: all Ps read this line.
+        if !self.is_lent_to_block() {
+            // Release: pairs with the swap in `forget_lent`; sysmon, which clears this, then sees that the P
+            // is lent.
+            self.lent_blocking.store(true, Ordering::Release);
+            // Pairs with the fence in `Idle::make_work`.
+            if !broken!("watch_publisher_no_fence") {
+                full_fence();
+            }
         }
         early.unwrap_or_else(work_waits)
     }
@@ -109,6 +119,10 @@ impl Plan {
         // Acquire: pairs with the Release in `lend_to_block`. The looks that follow see every P as lent that
         // was published before; a plain store would not.
         self.lent_blocking.swap(false, Ordering::Acquire);
+        // Before the look at the leases. Pairs with the first fence in `lend_to_block`.
+        if !broken!("watch_forgets_without_fence") {
+            full_fence();
+        }
     }
 
     /// Returns `true` if sysmon sleeps because no G runs. The caller, which has taken a P out of the idle
@@ -183,6 +197,8 @@ mod models {
         note: (Mutex<u8>, Condvar),
         timer: AtomicUsize,
         idle_ps: AtomicUsize,
+        /// 1 while the lease of a P says that it is lent.
+        lent: AtomicUsize,
         /// An idle list without a P.
         idle: Idle<()>,
         turns: Turns,
@@ -195,6 +211,7 @@ mod models {
                 note: (Mutex::new(note), Condvar::new()),
                 timer: AtomicUsize::new(0),
                 idle_ps: AtomicUsize::new(1),
+                lent: AtomicUsize::new(0),
                 idle: Idle::new(),
                 turns: Turns::default(),
             })
@@ -312,6 +329,35 @@ mod models {
                 "work waits, sysmon has not seen it, and no look was requested"
             );
         });
+    }
+
+    /// An M lends its P while sysmon, in a round of looks, takes back what was published for another P.
+    #[test]
+    fn a_p_that_is_lent_in_a_round_of_looks_is_published() {
+        static SEEN: Reached = Reached::new();
+        static FOUND: Reached = Reached::new();
+        loom::model(|| {
+            let world = World::new(0);
+            world.lend_to_block();
+            let blocker = world.clone();
+            let blocker = thread::spawn(move || {
+                blocker.turns.take();
+                blocker.lent.store(1, Ordering::Release);
+                FOUND.note(blocker.plan.is_lent_to_block());
+                blocker.plan.lend_to_block(|| false)
+            });
+            world.turns.take();
+            world.plan.forget_lent();
+            let seen = world.lent.load(Ordering::Acquire) == 1;
+            if seen {
+                world.plan.lend_to_block(|| false);
+            }
+            blocker.join().unwrap();
+            SEEN.note(seen);
+            assert!(world.plan.is_lent_to_block(), "no maker of work will ask for a look at this P");
+        });
+        SEEN.assert();
+        FOUND.assert();
     }
 
     /// An M takes the only P while sysmon goes to sleep because all Ps are idle. If sysmon neither stays

@@ -137,8 +137,7 @@ impl Sched {
     /// Returns `true` if a timer, the network or sysmon may wake a G. (sysmon asks the system again for what
     /// it refused.)
     fn something_comes(&self) -> bool {
-        let timers = |p: usize| self.heaps.earliest(p) != clock::NEVER && self.heaps.len(p) > 0;
-        self.ps().any(|p| timers(p.index))
+        self.heaps.any()
             || self.netpoll.sources() != 0
             || self.coros.shortage.anyone_waits()
             || self.threads.refusal.is_there()

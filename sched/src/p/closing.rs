@@ -6,7 +6,7 @@
 //! until none lives. The closer then seals the runtime against spawns from outside, and orders the Ms to end:
 //!
 //! ```text
-//!   a spawn from outside                          the closer
+//!   a spawn from outside, or by a timer           the closer
 //!   count the G                                   seal
 //!   full fence                                    full fence
 //!   sealed? take the count back, refuse           look at the counts: a G lives? break the seal, and again
@@ -59,7 +59,11 @@ struct Counts {
 /// `commit` consumed the value.
 #[must_use]
 #[derive(Debug)]
-pub(crate) struct Admitted<'c>(&'c Closing);
+pub(crate) struct Admitted<'c> {
+    closing: &'c Closing,
+    /// The counters of the spawner's P, if it has one.
+    counters: Option<&'c Counters>,
+}
 
 impl Admitted<'_> {
     /// Keeps the count, because the G exists now: its end will be counted.
@@ -70,7 +74,10 @@ impl Admitted<'_> {
 
 impl Drop for Admitted<'_> {
     fn drop(&mut self) {
-        self.0.ended_without_p();
+        match self.counters {
+            Some(counters) => counters.ended.one_release(),
+            None => self.closing.ended_without_p(),
+        }
     }
 }
 
@@ -92,15 +99,28 @@ impl Closing {
     /// Counts a spawn by a thread that is no G of the runtime. Returns `None` if the runtime is sealed. *Runs
     /// on: any thread.*
     pub(crate) fn enter_from_outside(&self) -> Option<Admitted<'_>> {
+        self.enter(None)
+    }
+
+    /// As `enter_from_outside`, by an M that holds the P with these `counters` and runs no G. *Runs on: that
+    /// M.*
+    pub(crate) fn enter_from_p<'c>(&'c self, counters: &'c Counters) -> Option<Admitted<'c>> {
+        self.enter(Some(counters))
+    }
+
+    fn enter<'c>(&'c self, counters: Option<&'c Counters>) -> Option<Admitted<'c>> {
         if broken!("closing_outside_looks_first") && self.sealed.load(Ordering::Relaxed) {
             return None;
         }
-        self.count_without_p();
+        match counters {
+            Some(counters) => counters.spawned.one(),
+            None => self.count_without_p(),
+        }
         // First the count, then the look at the seal. Pairs with the fence in `seal_if_empty`.
         if !broken!("closing_outside_no_fence") {
             full_fence();
         }
-        let admitted = Admitted(self);
+        let admitted = Admitted { closing: self, counters };
         if broken!("closing_outside_looks_first") {
             return Some(admitted);
         }

@@ -175,8 +175,7 @@ impl Sched {
         takes_lone: bool,
     ) -> Option<GRef> {
         let first = held.own().random_below(ps);
-        for victim in (0..ps).map(|i| (first + i) % ps).filter(|&i| i != held.index) {
-            let victim = self.p(victim);
+        for victim in self.awake_ps(first).filter(|p| p.index != held.index) {
             let before = held.queue.len();
             if !takes_lone && self.leaves_lone_g(m, victim) {
                 continue;
@@ -188,19 +187,25 @@ impl Sched {
                 held.on_finds(Finds::Stolen(g, victim));
                 return Some(g);
             }
-            if let Some(now) = last_at
-                && self.heaps.earliest(victim.index) <= now
-            {
-                let mut woken = GList::new();
-                self.fire_timers(held, victim.index, now, &mut woken);
-                self.ready_all(held, woken, By::Timer);
-                if let Some(g) = held.queue.pop(1, &mut 0) {
-                    return Some(g);
-                }
-                on_delay(At::P(held));
-            }
+        }
+        if let Some(g) = last_at.and_then(|now| self.due_elsewhere(held, now)) {
+            return Some(g);
         }
         self.global.pop_batch(ps, |g| held.queue.put_woken(g))
+    }
+
+    /// Fires the timers of other Ps that are due at `now`, until one of them wakes a G.
+    fn due_elsewhere(&self, held: Held<'_>, now: u64) -> Option<GRef> {
+        for p in self.heaps.due(now).filter(|&p| p != held.index) {
+            let mut woken = GList::new();
+            self.fire_timers(held, p, now, &mut woken);
+            self.ready_all(held, woken, By::Timer);
+            if let Some(g) = held.queue.pop(1, &mut 0) {
+                return Some(g);
+            }
+            on_delay(At::P(held));
+        }
+        None
     }
 
     /// Records that the M has a G to run. If it had promised to look, it looks once more for work that has
@@ -220,7 +225,7 @@ impl Sched {
     /// As `any_g_waits`, but while an M watches over lone Gs, these do not count.
     pub(crate) fn any_work(&self) -> bool {
         match self.idle.is_watched() {
-            true => !self.global.is_empty() || self.ps().any(|p| p.queue.len() > 1),
+            true => !self.global.is_empty() || self.awake_ps(0).any(|p| p.queue.len() > 1),
             false => self.any_g_waits(),
         }
     }
@@ -470,10 +475,10 @@ impl Sched {
     /// Returns `true` if a lone G waits at `victim`, and that P makes rounds: it will soon come to the G.
     /// *Runs on: `m`, which looks for work.*
     pub(crate) fn leaves_lone_g(&self, m: OwnM<'_>, victim: &P) -> bool {
-        let rounds = victim.rounds();
         if victim.queue.len() != 1 {
             return false;
         }
+        let rounds = victim.rounds();
         // About a microsecond.
         (0..32).for_each(|_| std::hint::spin_loop());
         let leaves = victim.rounds() != rounds;

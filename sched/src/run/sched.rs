@@ -222,7 +222,12 @@ impl Sched {
     /// Returns `true` if a G lies in a run queue of a P or in the global queue. *Runs on: any thread; after
     /// `Idle::look_again` it misses nothing.*
     pub(crate) fn any_g_waits(&self) -> bool {
-        !self.global.is_empty() || self.ps().any(|p| !p.queue.is_empty())
+        !self.global.is_empty() || self.awake_ps(0).any(|p| !p.queue.is_empty())
+    }
+
+    /// Returns the Ps that may have Gs, from P `first` on. *Runs on: as `any_g_waits`.*
+    pub(crate) fn awake_ps(&self, first: usize) -> impl Iterator<Item = &P> {
+        self.idle.awake_ps(first).map(|index| self.p(index))
     }
 
     /// Returns how many Ps are to be in use.
@@ -280,6 +285,7 @@ impl Sched {
 
     /// Makes `m` the holder of a P. The lease of the P was set to Held for `m`.
     pub(crate) fn adopt(&self, m: OwnM<'_>, index: usize) {
+        debug_assert!(self.idle.is_awake(index), "others would not look at the Gs of this P");
         m.acquire(self.p(index));
         if let Some(held) = m.held() {
             // This M may have blocked in the netpoller, or have been about to.

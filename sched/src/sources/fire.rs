@@ -81,8 +81,8 @@ impl Sched {
         }
         let now = clock::now();
         let mut woken = GList::new();
-        for p in self.ps().filter(|p| self.heaps.earliest(p.index) <= now) {
-            self.fire_timers(held, p.index, now, &mut woken);
+        for p in self.heaps.due(now) {
+            self.fire_timers(held, p, now, &mut woken);
         }
         self.ready_all(held, woken, By::Timer);
     }

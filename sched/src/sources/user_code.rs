@@ -22,8 +22,8 @@ use crate::g::payload::put;
 use crate::g::{GRef, Status, table};
 use crate::m::current::on_m;
 use crate::notes::events::At;
-use crate::p::Held;
 use crate::p::closing::Admitted;
+use crate::p::{Held, P};
 use crate::run::sched::Sched;
 use crate::run::task::{CallsWaker, Closure, Work};
 use crate::sys::catch_panic::call_waker;
@@ -39,7 +39,7 @@ impl Sched {
     /// is no memory for a G: the waker has then been called here. *Runs on: any thread, with no lock held.*
     #[cold]
     pub(crate) fn g_that_calls(&self, waker: Waker) -> Option<GRef> {
-        let Some(admitted) = self.admit_user_code() else {
+        let Some(admitted) = self.admit_user_code(None) else {
             self.late.add_waker(waker);
             return None;
         };
@@ -59,7 +59,7 @@ impl Sched {
     /// closes, or there is no memory for a green thread now. Otherwise the caller puts the G into a run
     /// queue. *Runs on: an M with that P.*
     pub(crate) fn g_that_runs(&self, held: Held<'_>, user: User) -> Option<GRef> {
-        let Some(admitted) = self.admit_user_code() else {
+        let Some(admitted) = self.admit_user_code(Some(held.p())) else {
             // A closing runtime runs no function. This user may be the last, and dropping the function is
             // user code.
             self.late.add_function(user);
@@ -83,8 +83,15 @@ impl Sched {
         Some(g)
     }
 
-    fn admit_user_code(&self) -> Option<Admitted<'_>> {
-        if self.is_closing() { None } else { self.closing.enter_from_outside() }
+    /// Counts a G for user code by the P that the caller holds, if it holds one.
+    fn admit_user_code<'s>(&'s self, p: Option<&'s P>) -> Option<Admitted<'s>> {
+        if self.is_closing() {
+            return None;
+        }
+        match p {
+            Some(p) => self.closing.enter_from_p(&p.counters),
+            None => self.closing.enter_from_outside(),
+        }
     }
 
     /// Begins the life of `g`, which comes from the pool. `put` gives it its task. Returns `g`.

@@ -59,6 +59,9 @@ pub(super) struct Sorted<H> {
     /// begins anew.
     sweep: usize,
     adjust: Walk,
+    /// This heap is in the set of those that may have timers. So a thread that adds a timer reads no line
+    /// that other Ps share.
+    is_listed: bool,
 }
 
 /// The walk of adjust: see the head of this file.
@@ -79,7 +82,7 @@ impl Walk {
 
 impl<H: Handle> Sorted<H> {
     pub(super) fn new() -> Self {
-        Self { heap: Heap::new(), sweep: 0, adjust: Walk::NONE }
+        Self { heap: Heap::new(), sweep: 0, adjust: Walk::NONE, is_listed: false }
     }
 }
 
@@ -433,9 +436,24 @@ impl<'a, H: Handle> Locked<'a, H> {
         self.sorted.heap.len()
     }
 
+    /// Takes this heap out of the set of those that may have timers, if it is empty.
+    pub(super) fn leave_out_if_empty(&mut self) {
+        let Sorted { heap, is_listed, .. } = &mut *self.sorted;
+        if heap.is_empty() {
+            *is_listed = false;
+            self.timers.occupied.remove(self.timers.index);
+        }
+    }
+
     /// Publishes the size of the heap, and the time by which it must be checked.
-    fn publish(&self) {
-        let Sorted { heap, adjust, .. } = &*self.sorted;
+    fn publish(&mut self) {
+        let Sorted { heap, adjust, is_listed, .. } = &mut *self.sorted;
+        if !heap.is_empty() && !*is_listed {
+            *is_listed = true;
+            if !broken!("timers_first_is_not_listed") {
+                self.timers.occupied.insert(self.timers.index);
+            }
+        }
         debug_assert!(adjust.is_under_way() || adjust.time == NEVER, "a walk has ended and kept its time");
         let head = heap.head().map_or(NEVER, |(when, _)| when);
         let time = if broken!("timers_walk_unpublished") { head } else { head.min(adjust.time) };

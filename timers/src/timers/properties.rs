@@ -36,7 +36,7 @@ proptest! {
     /// timers fire.
     #[test]
     fn portions_keep_the_heap_right(ops in vec(op(), 0..300)) {
-        let timers = Timers::<Arc<Timer>>::new(0);
+        let timers = timers();
         let mut all: Vec<(Arc<Timer>, Option<u64>)> = Vec::new();
         for op in ops {
             match op {
@@ -117,7 +117,7 @@ proptest! {
 fn many_deleted_timers_are_removed_in_portions() {
     const MANY: u64 = 100_000;
     for (now, own) in [(0, true), (2 * MANY, true), (2 * MANY, false)] {
-        let timers = Timers::<Arc<Timer>>::new(0);
+        let timers = timers();
         let add = |when| {
             let timer = Arc::new(Timer::new());
             let mut locked = timers.lock();
@@ -159,7 +159,7 @@ fn many_deleted_timers_are_removed_in_portions() {
 #[cfg_attr(miri, ignore = "a hundred thousand timers take minutes")]
 fn many_earlier_timers_are_adjusted_in_portions() {
     const MANY: u64 = 100_000;
-    let timers = Timers::<Arc<Timer>>::new(0);
+    let timers = timers();
     let add = |when| {
         let timer = Arc::new(Timer::new());
         let mut locked = timers.lock();
@@ -199,7 +199,7 @@ fn many_earlier_timers_are_adjusted_in_portions() {
 /// A removal behind the walk, by which the last entry moves up past the walk, and an entry before it down.
 #[test]
 fn a_removal_keeps_what_the_walk_has_not_found() {
-    let timers = Timers::<Arc<Timer>>::new(0);
+    let timers = timers();
     // Entry `i` has the children `4 * i + 1` to `4 * i + 4`. Those of entry 1 are the latest.
     let whens = (0..21).map(|i| match i {
         1 => 100,
@@ -222,4 +222,8 @@ fn a_removal_keeps_what_the_walk_has_not_found() {
     timers.check(0, false, &mut |_, seq, _| fired.push(seq));
     fired.sort_unstable();
     assert_eq!(fired, [0, 1]);
+}
+
+fn timers() -> Timers<Arc<Timer>> {
+    Timers::new(0, Arc::new(IndexSet::new(1)))
 }

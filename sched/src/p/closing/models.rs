@@ -44,9 +44,13 @@ impl World {
         }
     }
 
-    fn spawn_from_outside(&self) -> bool {
+    fn spawn_from_outside(&self, p: Option<usize>) -> bool {
         self.turns.take();
-        let Some(admitted) = self.closing.enter_from_outside() else { return false };
+        let admitted = match p {
+            None => self.closing.enter_from_outside(),
+            Some(p) => self.closing.enter_from_p(&self.counters[p]),
+        };
+        let Some(admitted) = admitted else { return false };
         self.begin();
         admitted.commit();
         self.queued.fetch_add(1, Ordering::Release);
@@ -76,10 +80,19 @@ impl World {
 
 #[test]
 fn a_spawn_from_outside_is_refused_or_waited_for() {
-    loom::model(|| {
+    is_refused_or_waited_for(None);
+}
+
+#[test]
+fn a_spawn_by_a_timer_is_refused_or_waited_for() {
+    is_refused_or_waited_for(Some(1));
+}
+
+fn is_refused_or_waited_for(p: Option<usize>) {
+    loom::model(move || {
         let world = World::new();
         let outside = world.clone();
-        let outside = thread::spawn(move || outside.spawn_from_outside());
+        let outside = thread::spawn(move || outside.spawn_from_outside(p));
         assert!(world.closing.begin());
         world.cancel_all();
         let sealed = world.seal_if_empty();
@@ -93,7 +106,7 @@ fn a_spawn_from_outside_is_refused_or_waited_for() {
             world.closing.ended_without_p();
         }
         assert!(world.seal_if_empty());
-        assert!(!world.spawn_from_outside(), "a spawn was admitted after the seal");
+        assert!(!world.spawn_from_outside(p), "a spawn was admitted after the seal");
         assert_eq!(world.live(), 0);
     });
 }
