@@ -1,16 +1,16 @@
-//! The memory and the lateness after a burst of green threads, which all wait for one lock and then end. The
+//! The memory and the lateness after a burst of green threads, which all wait for one semaphore and then end. The
 //! program prints:
 //!
 //! - the cost of `metrics::snapshot` while the green threads wait and after they have ended;
 //! - how late a 1 ms ticker is beside two green threads that compute, while sysmon gives the stacks back;
-//! - how much more memory the process holds afterwards than before.
+//! - how much more memory the process holds afterwards than before, with the kernel's page tables for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use runtime::sync::RwLock;
+use runtime::sync::Semaphore;
 use runtime::thread::Builder;
 use runtime::{Runtime, metrics, spawn};
 
@@ -27,15 +27,18 @@ struct Options {
     /// Number of green threads
     #[arg(default_value_t = 1_000_000)]
     number: usize,
+    /// They are futures, without stacks
+    #[arg(long)]
+    futures: bool,
     /// Size of each stack [default: the runtime's]
     stack_bytes: Option<usize>,
 }
 
 fn main() {
-    let Options { number, stack_bytes } = Options::parse();
+    let Options { number, futures, stack_bytes } = Options::parse();
     let runtime = runtime::Builder::new().procs(2).build().expect("a runtime");
     let before = resident_mib();
-    burst(&runtime, number, stack_bytes);
+    burst(&runtime, number, futures, stack_bytes);
     println!(
         "all have ended: a snapshot takes {:.3} ms, {} MiB more than before",
         time_snapshots(&runtime),
@@ -53,25 +56,47 @@ fn main() {
     );
 }
 
-fn burst(runtime: &Runtime, number: usize, stack_bytes: Option<usize>) {
-    let gate = Arc::new((RwLock::new(()), AtomicUsize::new(0), AtomicUsize::new(0)));
-    let closed = gate.0.write();
-    runtime.block_on(|| {
-        for _ in 0..number {
-            let gate = gate.clone();
+struct Gate {
+    opens: Semaphore,
+    waiting: AtomicUsize,
+    passed: AtomicUsize,
+}
+
+fn burst(runtime: &Runtime, number: usize, futures: bool, stack_bytes: Option<usize>) {
+    let (start, before) = (Instant::now(), resident_mib());
+    let gate = Arc::new(Gate {
+        opens: Semaphore::new(0),
+        waiting: AtomicUsize::new(0),
+        passed: AtomicUsize::new(0),
+    });
+    let one = |gate: Arc<Gate>| match futures {
+        true => drop(spawn(async move {
+            gate.waiting.fetch_add(1, SeqCst);
+            gate.opens.acquire_async().await.expect("it is not closed").forget();
+            gate.passed.fetch_add(1, SeqCst);
+        })),
+        false => {
             let builder = stack_bytes.map_or_else(Builder::new, |bytes| Builder::new().stack_size(bytes));
             let waiter = move || {
-                gate.1.fetch_add(1, SeqCst);
-                drop(gate.0.read());
-                gate.2.fetch_add(1, SeqCst);
+                gate.waiting.fetch_add(1, SeqCst);
+                gate.opens.acquire().expect("it is not closed").forget();
+                gate.passed.fetch_add(1, SeqCst);
             };
             drop(builder.spawn(waiter).expect("a stack"));
         }
-    });
-    wait_until(|| gate.1.load(SeqCst) == number);
-    println!("{number} green threads wait: a snapshot takes {:.3} ms", time_snapshots(runtime));
-    drop(closed);
-    wait_until(|| gate.2.load(SeqCst) == number);
+    };
+    runtime.block_on(|| (0..number).for_each(|_| one(gate.clone())));
+    wait_until(|| gate.waiting.load(SeqCst) == number);
+    println!(
+        "{number} green threads wait after {:.1} s: a snapshot takes {:.3} ms, {} MiB more than before",
+        start.elapsed().as_secs_f64(),
+        time_snapshots(runtime),
+        resident_mib() - before
+    );
+    let woken = Instant::now();
+    gate.opens.add_permits(number);
+    wait_until(|| gate.passed.load(SeqCst) == number);
+    println!("all were woken and have ended after {:.1} s more", woken.elapsed().as_secs_f64());
 }
 
 fn wait_until(is_so: impl Fn() -> bool) {
@@ -126,10 +151,10 @@ fn tick_beside_hogs(before: i64) {
     println!("rescues {}, sysmon woke {} times", rescues.rescues_computing, rescues.sysmon_wakeups);
 }
 
-/// Returns `VmRSS` in MiB. Returns 0 if the system has no `/proc`.
+/// Returns `VmRSS` with `VmPTE`, the page tables, in MiB. Returns 0 if the system has no `/proc`.
 fn resident_mib() -> i64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
-    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<i64>().ok());
-    kib.unwrap_or(0) >> 10
+    let kib = |line: &str| line.split_whitespace().nth(1)?.parse::<i64>().ok();
+    let is_counted = |line: &&str| line.starts_with("VmRSS:") || line.starts_with("VmPTE:");
+    status.lines().filter(is_counted).filter_map(kib).sum::<i64>() >> 10
 }

@@ -43,7 +43,7 @@ struct Bounds {
 const BOUNDS: &[Bounds] = &[
     Bounds {
         folder: "timers",
-        rooms: 9,
+        rooms: 10,
         pairs: 0,
         circle: 0,
         circle_of_rooms: 0,
