@@ -1,5 +1,5 @@
-//! The memory and the lateness after a burst of green threads, which all wait for one semaphore and then end. The
-//! program prints:
+//! The memory and the lateness after a burst of green threads, which all wait for one semaphore and then
+//! end. The program prints:
 //!
 //! - the cost of `metrics::snapshot` while the green threads wait and after they have ended;
 //! - how late a 1 ms ticker is beside two green threads that compute, while sysmon gives the stacks back;

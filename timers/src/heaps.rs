@@ -32,8 +32,8 @@ use crate::timers::{Checked, Locked, Timers};
 /// holder that removes the earlier timer finds the new one.
 pub struct Heaps<H: Handle> {
     heaps: Box<[OnceLock<Box<Timers<H>>>]>,
-    /// The Ps whose heaps may have timers. A heap enters itself with its first timer, and a thread that finds
-    /// it empty takes it out.
+    /// The Ps with timers, or with a heap that no thread has seen to be empty since. A heap enters itself with
+    /// its first timer, and a thread that finds it empty takes it out.
     occupied: Arc<IndexSet>,
 }
 
@@ -205,7 +205,7 @@ impl<H: Handle> Heaps<H> {
         self.occupied().map(Timers::look).min().unwrap_or(NEVER)
     }
 
-    /// Returns the Ps whose timers must be checked by `now`, from `first` on. Runs on: any thread.
+    /// Returns the Ps with timers that must be checked by `now`. Runs on: any thread.
     pub fn due(&self, now: u64) -> impl Iterator<Item = usize> + '_ {
         self.occupied().filter(move |timers| timers.look() <= now).map(Timers::index)
     }
@@ -215,7 +215,7 @@ impl<H: Handle> Heaps<H> {
         self.occupied.iter().filter_map(|p| self.heap(p))
     }
 
-    /// Returns `true` if a timer is armed. Other threads may arm and stop timers meanwhile. Runs on: any
+    /// Returns `true` if a timer is armed. Other threads may arm and stop timers during the call. Runs on: any
     /// thread.
     pub fn any(&self) -> bool {
         self.occupied().any(|timers| timers.look() != NEVER && timers.counts.live() > 0)

@@ -8,7 +8,7 @@ const BITS: usize = usize::BITS as usize;
 
 /// A set of small numbers. A look at all members reads a line for each 1,024 numbers, and not one for each.
 ///
-/// All operations are Relaxed: the fences of those who use the set order them.
+/// All operations are Relaxed: the fences of the callers order them.
 #[derive(Debug)]
 pub struct IndexSet {
     lines: Box<[Line]>,
@@ -44,7 +44,7 @@ impl IndexSet {
     /// If `index` is beyond the capacity.
     pub fn insert(&self, index: usize) {
         let word = index / BITS;
-        // Before the bit: whoever is to see the bit sees this, too.
+        // Before the bit: a thread that is to see the bit sees this, too.
         if self.used.load(Ordering::Relaxed) <= word {
             self.used.fetch_max(word + 1, Ordering::Relaxed);
         }

@@ -67,7 +67,7 @@ impl<H: Handle> Item for H {
 pub(crate) struct Timers<H: Handle> {
     pub(crate) counts: Counts,
     index: usize,
-    /// The Ps whose heaps may have timers; [`Sorted`] says if this one is among them.
+    /// The Ps with timers; [`Sorted`] says if this one is among them.
     occupied: Arc<IndexSet>,
     sorted: Mutex<Sorted<H>>,
 }
@@ -172,7 +172,7 @@ impl<H: Handle> Timers<H> {
     }
 
     /// Returns the time by which this heap must be checked; NEVER if it is empty. An empty heap leaves the
-    /// set of those that may have timers. Runs on: any thread.
+    /// set of heaps with timers. Runs on: any thread.
     #[inline]
     pub(crate) fn look(&self) -> u64 {
         let earliest = self.counts.earliest();

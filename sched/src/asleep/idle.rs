@@ -17,9 +17,9 @@
 //! withdraws its promise when it goes to sleep and when it has found work. Then it looks once more, because
 //! more work may have come.
 //!
-//! The second look is at the queues of Ps that are awake only: an idle P has no G. A P is among these from the
-//! time at which it is taken out of the list, and its M makes work after that. So the fences that order work and
-//! looks order this, too.
+//! The second look is at the queues of Ps that are awake only: an idle P has no G. A P is among these from
+//! the time at which it is taken out of the list, and its M makes work after that. So the fences that order
+//! work and looks order this, too.
 //!
 //! Rejected: waking an M for each piece of work, because a futex wake costs microseconds. Rejected too: Go's
 //! rule that a spinning M that found work always wakes the next M. A 1 ms ticker then keeps two threads busy;

@@ -18,8 +18,8 @@
 //!
 //! ```text
 //!   a maker of work, no P idle                    an M that lends its P to a blocking call; sysmon, as it looks at that P
-//!   publish the work                              full fence; unless that is published:
-//!   full fence                                    publish that a P is lent to block   (`lent_blocking`), full fence
+//!   publish the work                              full fence; is a P published as lent to block? else
+//!   full fence                                      publish it (`lent_blocking`), full fence
 //!   a P is lent to block? ask                     work waits? ask
 //! ```
 //!

@@ -59,8 +59,8 @@ pub(super) struct Sorted<H> {
     /// begins anew.
     sweep: usize,
     adjust: Walk,
-    /// This heap is in the set of those that may have timers. So a thread that adds a timer reads no line
-    /// that other Ps share.
+    /// This heap is in the set of heaps with timers. So a thread that adds a timer reads no line that other Ps
+    /// share.
     is_listed: bool,
 }
 
@@ -436,7 +436,7 @@ impl<'a, H: Handle> Locked<'a, H> {
         self.sorted.heap.len()
     }
 
-    /// Takes this heap out of the set of those that may have timers, if it is empty.
+    /// Takes this heap out of the set of heaps with timers, if it is empty.
     pub(super) fn leave_out_if_empty(&mut self) {
         let Sorted { heap, is_listed, .. } = &mut *self.sorted;
         if heap.is_empty() {
