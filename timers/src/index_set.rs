@@ -8,7 +8,8 @@ const BITS: usize = usize::BITS as usize;
 
 /// A set of small numbers. A look at all members reads a line for each 1,024 numbers, and not one for each.
 ///
-/// All operations are Relaxed: the fences of the callers order them.
+/// A thread that finds an index sees what was done before it was put into the set. The fences of the callers
+/// say which indices it finds.
 #[derive(Debug)]
 pub struct IndexSet {
     lines: Box<[Line]>,
@@ -49,7 +50,8 @@ impl IndexSet {
             self.used.fetch_max(word + 1, Ordering::Relaxed);
         }
         if !self.contains(index) {
-            self.word(word).fetch_or(bit(index), Ordering::Relaxed);
+            // Release: pairs with the Acquire in `words_from`.
+            self.word(word).fetch_or(bit(index), Ordering::Release);
         }
     }
 
@@ -73,7 +75,8 @@ impl IndexSet {
 
     fn words_from(&self, first: usize) -> impl Iterator<Item = usize> + '_ {
         (first..self.used.load(Ordering::Relaxed)).flat_map(|word| {
-            let mut left = self.word(word).load(Ordering::Relaxed);
+            // Acquire: pairs with the Release in `insert`.
+            let mut left = self.word(word).load(Ordering::Acquire);
             std::iter::from_fn(move || {
                 let lowest = (left != 0).then(|| left.trailing_zeros() as usize)?;
                 left &= left - 1;

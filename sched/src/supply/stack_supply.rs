@@ -20,6 +20,7 @@ impl Sched {
     /// holder of `p`, under the lock of the idle list.*
     pub(crate) fn set_idle(&self, p: usize) {
         let p = self.p(p);
+        debug_assert!(p.queue.is_empty(), "no M looks at the Gs of an idle P");
         if self.coros.shortage.leave_none() {
             // SAFETY: the caller holds `p`.
             self.coros.take_all(unsafe { Held::new(p) }.coros());
