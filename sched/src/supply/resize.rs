@@ -154,7 +154,8 @@ impl Sched {
     pub(crate) fn retire(&self, p: usize) {
         self.make_work(|| {
             let mut retired = self.retired.lock();
-            // The number of Ps may have grown since the caller looked.
+            // Also if the number of Ps has grown since the caller looked: an idle P has no G.
+            self.move_queue(p);
             let next = if self.give_p(p) { NEVER } else { self.retire_locked(p, &mut retired) };
             drop(retired);
             self.timers_moved(next);
@@ -174,14 +175,13 @@ impl Sched {
         self.global.append(gs);
     }
 
-    /// Moves the work of `p` to where other Ps find it. Returns when its first timer is due; the caller
-    /// passes that to `timers_moved` after it has released the lock. *Runs on: the holder of `p` and of the
-    /// lock of the retired Ps.*
+    /// Moves the stacks and timers of `p`, which has no G, to where other Ps find them. Returns when its first
+    /// timer is due; the caller passes that to `timers_moved` after it has released the lock. *Runs on: the
+    /// holder of `p` and of the lock of the retired Ps.*
     fn retire_locked(&self, p: usize, retired: &mut HashSet<usize>) -> u64 {
         // SAFETY: the caller holds `p`, and gives it up by this call.
         let held = unsafe { Held::new(self.p(p)) };
         held.on_p_left(Left::Retired);
-        self.move_queue(p);
         self.coros.take_all(held.coros());
         held.own().set_covered();
         let next = self.heaps.move_all(p, 0);
