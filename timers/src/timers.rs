@@ -186,8 +186,8 @@ impl<H: Handle> Timers<H> {
     fn leave_out(&self) {
         if broken!("timers_leave_out_unlocked") {
             self.occupied.remove(self.index);
-        } else if let Some(mut locked) = self.try_lock() {
-            locked.leave_out_if_empty();
+        } else if let Some(mut sorted) = self.sorted.try_lock() {
+            sorted.leave_if_empty(&self.occupied, self.index);
         }
     }
 

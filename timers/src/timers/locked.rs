@@ -38,6 +38,7 @@ use std::ptr;
 use crate::Handle;
 use crate::clock::NEVER;
 use crate::heap::{Heap, Spare};
+use crate::index_set::IndexSet;
 use crate::state::State::{self, *};
 use crate::sync::{MutexGuard, broken, yield_now};
 use crate::timer::{Claim, Modified, Timer, next_tick};
@@ -83,6 +84,14 @@ impl Walk {
 impl<H: Handle> Sorted<H> {
     pub(super) fn new() -> Self {
         Self { heap: Heap::new(), sweep: 0, adjust: Walk::NONE, is_listed: false }
+    }
+
+    /// Takes this heap, that of P `p`, out of the set of heaps with timers, if it is empty.
+    pub(super) fn leave_if_empty(&mut self, occupied: &IndexSet, p: usize) {
+        if self.heap.is_empty() {
+            self.is_listed = false;
+            occupied.remove(p);
+        }
     }
 }
 
@@ -436,24 +445,22 @@ impl<'a, H: Handle> Locked<'a, H> {
         self.sorted.heap.len()
     }
 
-    /// Takes this heap out of the set of heaps with timers, if it is empty.
-    pub(super) fn leave_out_if_empty(&mut self) {
-        let Sorted { heap, is_listed, .. } = &mut *self.sorted;
-        if heap.is_empty() {
-            *is_listed = false;
-            self.timers.occupied.remove(self.timers.index);
+    /// Puts this heap into the set of heaps with timers.
+    #[cold]
+    #[inline(never)]
+    fn list(&mut self) {
+        self.sorted.is_listed = true;
+        if !broken!("timers_first_is_not_listed") {
+            self.timers.occupied.insert(self.timers.index);
         }
     }
 
     /// Publishes the size of the heap, and the time by which it must be checked.
     fn publish(&mut self) {
-        let Sorted { heap, adjust, is_listed, .. } = &mut *self.sorted;
-        if !heap.is_empty() && !*is_listed {
-            *is_listed = true;
-            if !broken!("timers_first_is_not_listed") {
-                self.timers.occupied.insert(self.timers.index);
-            }
+        if !self.sorted.is_listed && !self.sorted.heap.is_empty() {
+            self.list();
         }
+        let Sorted { heap, adjust, .. } = &*self.sorted;
         debug_assert!(adjust.is_under_way() || adjust.time == NEVER, "a walk has ended and kept its time");
         let head = heap.head().map_or(NEVER, |(when, _)| when);
         let time = if broken!("timers_walk_unpublished") { head } else { head.min(adjust.time) };
