@@ -25,13 +25,13 @@ pub(crate) const LEFT_BY_STACKS: usize = 4 * LEFT_BY_THREADS;
 
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
 pub(crate) use linux::{
-    GUARDS_STAY, advise_stacks, discard, has_mappings, least_signal_stack, mark_guard, most_mappings,
-    refuses_writes, room,
+    GUARDS_STAY, advise_stacks, discard, frees_page_tables, has_mappings, least_signal_stack, mark_guard,
+    most_mappings, refuses_writes, room, unmark_guards,
 };
 #[cfg(all(unix, not(all(any(target_os = "linux", target_os = "android"), not(portable)))))]
 pub(crate) use unix::{
-    GUARDS_STAY, advise_stacks, discard, has_mappings, least_signal_stack, mark_guard, most_mappings,
-    refuses_writes, room,
+    GUARDS_STAY, advise_stacks, discard, frees_page_tables, has_mappings, least_signal_stack, mark_guard,
+    most_mappings, refuses_writes, room, unmark_guards,
 };
 #[cfg(unix)]
 pub(crate) use unix::{errno, forbid, map, page_size, set_errno, unmap, write};

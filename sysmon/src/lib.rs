@@ -12,9 +12,10 @@
 //!   2  timers are due and a P is idle:               all Ps are busy and a timer may be overdue
 //!      start an M                                    a P may have kept others waiting for long enough to be judged
 //!   3  each busy P that another G could use:         a request to a P may have been lost
-//!      ask for the P; take it if it is lent          2 ms are over, if stacks are left to trim
+//!      ask for the P; take it if it is lent          2 ms are over, if step 4 has more to do
 //!   4  once a second: find idle stacks to trim;      another thread wakes sysmon
-//!      trim some of them, for 1 ms at most
+//!      trim some of them, for 1 ms at most, or
+//!      free page tables of those trimmed before
 //!   5  each five seconds: end the threads of Ms    if all Ps are idle and no G has run since the last round,
 //!      that have been parked all the while         at the longest backoff, sysmon then sleeps until
 //!   6  short of memory or threads: ask again,        step 4, 5 or 6 is due, if it has work left
@@ -51,6 +52,9 @@ const TRIM_NS: u64 = 1_000_000_000;
 /// The longest time for which a round trims stacks: sysmon watches nothing meanwhile. A round may exceed the
 /// time by one portion of stacks.
 const TRIM_PORTION_NS: u64 = 1_000_000;
+/// As `TRIM_PORTION_NS`, for page tables while a P is busy. The kernel lets no other thread run on sysmon's
+/// processor for most of that time, and page tables are little memory, which can wait.
+const TABLES_PORTION_NS: u64 = 60_000;
 /// The time from one round that trims to the next. So trimming takes at most half of a processor.
 const TRIM_ROUND_NS: u64 = 2_000_000;
 /// The time between two searches for Ms that were not needed since the last search. So such an M ends five to
@@ -70,6 +74,7 @@ pub fn run(monitor: &Monitor) {
         activity: 0,
         trimmed_at: 0,
         trims: false,
+        frees_tables: false,
         end_ms_at: monitor.now() + IDLE_MS_NS,
         wanted_ps_at: monitor.now() + WANTED_PS_NS,
         asked_at: 0,
@@ -96,6 +101,8 @@ struct Sysmon<'m> {
     trimmed_at: u64,
     /// True if the last portion left stacks to trim.
     trims: bool,
+    /// True if stacks have page tables to free, and the last search found no stacks to trim.
+    frees_tables: bool,
     /// When to search next for Ms that are not needed.
     end_ms_at: u64,
     /// When to ask next for the wanted number of Ps.
@@ -154,9 +161,13 @@ impl Sysmon<'_> {
         if now >= self.trimmed_at + TRIM_NS {
             self.trimmed_at = now;
             self.trims = self.monitor.find_surplus_stacks();
+            self.frees_tables = !self.trims && self.monitor.has_page_tables();
         }
         if self.trims {
             self.trims = self.monitor.trim_stacks(self.monitor.now() + TRIM_PORTION_NS);
+        } else if self.frees_tables {
+            let portion = if self.monitor.all_idle() { TRIM_PORTION_NS } else { TABLES_PORTION_NS };
+            self.frees_tables = self.monitor.free_page_tables(self.monitor.now() + portion);
         }
     }
 
@@ -243,7 +254,7 @@ impl Sysmon<'_> {
             return (self.next_chore(), true);
         }
         let mut next = look_by.min(now + self.backoff.ns());
-        if self.trims {
+        if self.trims || self.frees_tables {
             next = next.min(now + TRIM_ROUND_NS);
         }
         if !self.monitor.any_idle() {
@@ -263,8 +274,9 @@ impl Sysmon<'_> {
     fn next_chore(&self) -> u64 {
         let chores = [
             (self.monitor.is_short(), self.asked_at + ASK_AGAIN_NS),
-            (self.trims, self.monitor.now() + TRIM_ROUND_NS - TRIM_PORTION_NS),
+            (self.trims || self.frees_tables, self.monitor.now() + TRIM_ROUND_NS - TRIM_PORTION_NS),
             (self.monitor.has_surplus_stacks(), self.trimmed_at + TRIM_NS),
+            (self.monitor.has_page_tables(), self.trimmed_at + TRIM_NS),
             (self.monitor.has_surplus_ms(), self.end_ms_at),
         ];
         chores.into_iter().filter(|chore| chore.0).map(|chore| chore.1).min().unwrap_or(NEVER)

@@ -216,6 +216,24 @@ impl Monitor {
         false
     }
 
+    /// Returns `true` if idle stacks have given their pages back, but not their page tables.
+    pub fn has_page_tables(&self) -> bool {
+        self.sched.coros.has_tables()
+    }
+
+    /// Gives page tables of stacks that stay idle back until `until`, of some stacks at least. Returns `true`
+    /// if there may be more.
+    pub fn free_page_tables(&self, until: u64) -> bool {
+        while self.sched.coros.strip_some() {
+            // As in `trim_stacks`.
+            self.sched.serve_waiting(None);
+            if clock::now() >= until {
+                return true;
+            }
+        }
+        false
+    }
+
     /// Ends the threads of some Ms that were parked and not needed since the last call. Returns `true` if
     /// there are more.
     pub fn end_idle_ms(&self) -> bool {

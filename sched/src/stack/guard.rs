@@ -3,10 +3,14 @@
 //! On Linux from 6.13 on a mark in the page table (`MADV_GUARD_INSTALL`) makes the pages fault. The mark
 //! costs no mapping, survives `release_pages`, and takes half a microsecond. On other systems `mprotect` does
 //! it, with two mappings per stack.
+//!
+//! A mark keeps its page table, 4 KiB for each 2 MiB of addresses. So stacks that stay idle lose their marks
+//! (`Slabs::release_tables`), and get others before they are used again (`Slabs::guard_again`).
 
 #![allow(unsafe_code)]
 
 use std::io;
+use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -68,6 +72,20 @@ impl Guards {
         }
         // SAFETY: the caller makes the promise that `protect` needs.
         unsafe { self.protect(limit) }.map_err(|error| explain(error, TOO_MANY_MAPPINGS))
+    }
+
+    /// Returns `true` if guards are marks.
+    pub(super) fn are_marks(&self) -> bool {
+        self.mark_seen_to_work.load(Ordering::Relaxed)
+    }
+
+    /// Removes the guards in a range, which are marks. After an error some of them may be gone.
+    ///
+    /// # Safety
+    /// The caller alone may use the stacks in the range. Each gets a guard by `install` before it is used.
+    pub(super) unsafe fn remove(&self, range: Range<usize>) -> io::Result<()> {
+        // SAFETY: this contract.
+        unsafe { sys::unmark_guards(range.start, range.len()) }
     }
 
     /// Installs a guard by a mark, and checks that the first mark works. The check is needed because

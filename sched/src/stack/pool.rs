@@ -4,7 +4,8 @@
 //! Each list is last-in, first-out, because the stack that was used last is still in the cache. Whole lists
 //! go from a P to its pool and back: the links of a list lie on stacks that the cache may no longer hold, so
 //! that each step along them can be a cache miss. Coroutines that the runtime did not need for a while become
-//! cold. Their stacks give the memory back to the system and keep their address space.
+//! cold. Their stacks give the memory back to the system and keep their address space. Stacks that stay cold
+//! give their page tables back, too, and lose their guards for that: they are bare then.
 
 #![allow(unsafe_code)]
 
@@ -182,6 +183,8 @@ struct Bundle {
     next: *mut Bundle,
     /// The stack on which the bundle itself lies. Its lower pages went back to the system too.
     own: Option<Stack>,
+    /// How many of the stacks, from the first, may have no guard.
+    bare: usize,
     len: usize,
     stacks: [MaybeUninit<Stack>; BUNDLED],
 }
@@ -196,6 +199,7 @@ impl Bundle {
         unsafe {
             (&raw mut (*place).next).write(ptr::null_mut());
             (&raw mut (*place).own).write(Some(own));
+            (&raw mut (*place).bare).write(0);
             (&raw mut (*place).len).write(0);
         }
         place
@@ -206,10 +210,16 @@ impl Bundle {
         self.len += 1;
     }
 
-    fn pop(&mut self) -> Option<Stack> {
+    fn pop(&mut self) -> Option<ColdStack> {
         self.len = self.len.checked_sub(1)?;
         // SAFETY: the first `len` entries are initialised (`push`); the shorter `len` gives this entry away.
-        Some(unsafe { self.stacks[self.len].assume_init_read() })
+        let stack = unsafe { self.stacks[self.len].assume_init_read() };
+        Some(ColdStack { stack, is_bare: self.len < self.bare })
+    }
+
+    /// Returns `true` if all stacks may be without guards, but for the bundle's own.
+    fn is_bare(&self) -> bool {
+        self.bare >= self.len
     }
 
     fn stacks_mut(&mut self) -> &mut [Stack] {
@@ -217,6 +227,13 @@ impl Bundle {
         // of `Stack`.
         unsafe { slice::from_raw_parts_mut(self.stacks.as_mut_ptr().cast(), self.len) }
     }
+}
+
+/// A stack without its pages.
+struct ColdStack {
+    stack: Stack,
+    /// True if it may have no guard.
+    is_bare: bool,
 }
 
 /// All stacks of one size that lie in no P's list.
@@ -243,8 +260,11 @@ struct Spare {
     surplus: usize,
     /// How many coroutines are becoming cold now, outside of the lock.
     cooling: usize,
-    /// The cold stacks.
+    /// The cold stacks. Those of the first bundle may be bare in part.
     bundles: *mut Bundle,
+    /// The cold stacks that are bare.
+    bare: *mut Bundle,
+    /// How many stacks both lists have.
     cold: usize,
 }
 
@@ -261,6 +281,7 @@ impl Spare {
             surplus: 0,
             cooling: 0,
             bundles: ptr::null_mut(),
+            bare: ptr::null_mut(),
             cold: 0,
         }
     }
@@ -340,21 +361,36 @@ impl Spare {
             return;
         }
         self.cold += len;
-        // SAFETY: the caller gives the bundle to this list.
-        unsafe { (*bundle).next = self.bundles };
-        self.bundles = bundle;
+        // SAFETY: the caller gives the bundle to one of these lists.
+        let bundle = unsafe { &mut *bundle };
+        let list = if bundle.is_bare() { &mut self.bare } else { &mut self.bundles };
+        bundle.next = mem::replace(list, bundle);
     }
 
-    fn pop_cold(&mut self) -> Option<Stack> {
+    /// Takes a cold stack, one that has its guard if there is any.
+    fn pop_cold(&mut self) -> Option<ColdStack> {
+        let list = if self.bundles.is_null() { &mut self.bare } else { &mut self.bundles };
         // SAFETY: the list alone owns a bundle that lies in it, and the bundle's stack stays mapped while its
         // pool lives.
-        let bundle = unsafe { self.bundles.as_mut()? };
+        let bundle = unsafe { list.as_mut()? };
         debug_assert!(self.cold > bundle.len, "fewer cold stacks are counted than one bundle has");
         self.cold -= 1;
         bundle.pop().or_else(|| {
-            self.bundles = bundle.next;
-            bundle.own.take()
+            *list = bundle.next;
+            bundle.own.take().map(|stack| ColdStack { stack, is_bare: false })
         })
+    }
+
+    /// Takes a bundle that is not bare, and counts its stacks as `cooling`.
+    fn take_guarded(&mut self) -> Option<Cooled> {
+        let bundle = self.bundles;
+        // SAFETY: as in `pop_cold`.
+        let len = unsafe { bundle.as_ref()? }.len + 1;
+        // SAFETY: as above.
+        self.bundles = unsafe { (*bundle).next };
+        self.cold -= len;
+        self.cooling += len;
+        Some(Cooled { bundle, len })
     }
 }
 
@@ -376,9 +412,11 @@ impl Pool {
         if let Some(coro) = spare.pop() {
             return Some(coro);
         }
-        let stack = spare.pop_cold()?;
+        let ColdStack { stack, is_bare } = spare.pop_cold()?;
         drop(spare);
-        Some(Coro::new(self.stacks.whole(stack), self.class, self.owns_locals))
+        let stack = self.stacks.whole(stack);
+        let stack = if is_bare { self.stacks.guard_again(stack)? } else { stack };
+        Some(Coro::new(stack, self.class, self.owns_locals))
     }
 
     /// Makes a coroutine on a new stack.
@@ -412,6 +450,25 @@ impl Pool {
         self.stacks.release_pages(cooled.stacks_mut());
         self.stacks.release_pages(cooled.own.as_mut_slice());
         Some(Cooled { bundle, len })
+    }
+
+    /// Returns `true` if cold stacks have page tables that can be given back.
+    fn has_tables(&self) -> bool {
+        !self.spare.lock().bundles.is_null() && self.stacks.has_tables()
+    }
+
+    /// Gives the page tables of some cold stacks back to the system, outside of the lock. The caller passes
+    /// the result to `keep_cold`. Returns `None` if all cold stacks are bare. Precondition: `has_tables`.
+    fn strip_some(&self) -> Option<Cooled> {
+        let cooled = self.spare.lock().take_guarded()?;
+        // SAFETY: `take_guarded` took the bundle out of the list, so this thread alone has it and its stacks.
+        let bundle = unsafe { &mut *cooled.bundle };
+        // Its last stacks may have been taken.
+        if !bundle.is_bare() {
+            let from = bundle.bare;
+            bundle.bare = self.stacks.release_tables(bundle.stacks_mut(), from);
+        }
+        Some(cooled)
     }
 
     fn keep_cold(&self, cooled: Cooled) {
@@ -642,9 +699,31 @@ impl Coros {
             self.own.keep_cold(cooled);
             return true;
         }
-        let has_surplus = |pool: &&Arc<Pool>| pool.spare.lock().surplus > 0;
-        let Some(pool) = self.odd.lock().values().find(has_surplus).cloned() else { return false };
-        let cooled = pool.cool_some();
+        self.with_odd(|pool| pool.spare.lock().surplus > 0, Pool::cool_some)
+    }
+
+    /// Returns `true` if cold stacks have page tables that can be given back. *Runs on: sysmon.*
+    pub(crate) fn has_tables(&self) -> bool {
+        self.own.has_tables() || self.odd.lock().values().any(|pool| pool.has_tables())
+    }
+
+    /// Gives the page tables of some cold stacks back to the system; the caller then serves the Gs that wait
+    /// for a stack. Returns `false` if there are none. *Runs on: sysmon.*
+    pub(crate) fn strip_some(&self) -> bool {
+        if self.own.has_tables()
+            && let Some(cooled) = self.own.strip_some()
+        {
+            self.own.keep_cold(cooled);
+            return true;
+        }
+        self.with_odd(Pool::has_tables, Pool::strip_some)
+    }
+
+    /// Has `work` take stacks of a pool of another size, one for which `has_work` returns `true`, and puts
+    /// them back. Returns `false` if there is no such pool.
+    fn with_odd(&self, has_work: impl Fn(&Pool) -> bool, work: fn(&Pool) -> Option<Cooled>) -> bool {
+        let Some(pool) = self.odd.lock().values().find(|pool| has_work(pool)).cloned() else { return false };
+        let cooled = work(&pool);
         // Under the lock: if the pool has been dropped as unused, it ends here at once, with its address
         // space.
         let _odd = self.odd.lock();
@@ -689,6 +768,40 @@ mod tests {
         taken.drain(..).for_each(|coro| coros.give(Some(&local), coro));
         coros.take_all(&local);
         assert_eq!((local.len(), idle()), (0, all));
+    }
+
+    /// Stacks are taken while the others become bare. Each has its guard.
+    #[test]
+    #[cfg(unix)]
+    #[cfg_attr(miri, ignore = "Miri has no mappings with guards")]
+    fn each_stack_that_was_bare_has_a_guard_again() {
+        let pool = Pool::new(256 << 10, 0, 0, false).unwrap();
+        let all = 3 * BUNDLED;
+        let made: Vec<_> = (0..all).map(|_| pool.carve().unwrap()).collect();
+        made.into_iter().for_each(|coro| pool.give(coro));
+        // The first look finds that all came since the last.
+        (0..2).for_each(|_| _ = pool.spare.lock().find_surplus(0));
+        while let Some(cooled) = pool.cool_some() {
+            pool.keep_cold(cooled);
+        }
+        assert_eq!(pool.spare.lock().cold, all);
+        let (mut taken, strips) = (Vec::new(), pool.has_tables());
+        while strips && let Some(cooled) = pool.strip_some() {
+            pool.keep_cold(cooled);
+            taken.extend(pool.take());
+            let idle = pool.spare.lock().idle();
+            assert_eq!(idle + taken.len(), all);
+        }
+        let no_bare = pool.spare.lock().bare.is_null();
+        assert!(!pool.has_tables() && no_bare != strips);
+        taken.extend(std::iter::from_fn(|| pool.take()));
+        assert_eq!((taken.len(), pool.stacks.carved()), (all, all));
+        for coro in taken {
+            // SAFETY: the coroutine is the test's own, and no G runs on it.
+            let stack = pool.stacks.whole(unsafe { Coro::dissolve(coro) });
+            // SAFETY: as above.
+            assert!(!strips || unsafe { crate::sys::refuses_writes(stack.limit()) });
+        }
     }
 
     #[test]

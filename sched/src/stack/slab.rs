@@ -24,6 +24,14 @@ const FIRST_SLAB_BYTES: usize = 4 << 20;
 /// some thirty slabs.
 const LARGEST_SLAB_BYTES: usize = FIRST_SLAB_BYTES << 8;
 
+/// How many addresses a page table maps, where pages have 4 KiB.
+const TABLE_BYTES: usize = 2 << 20;
+/// The least run of idle stacks that loses its guards: fewer addresses may have no page table of their own.
+const LEAST_UNGUARDED_BYTES: usize = 2 * TABLE_BYTES;
+/// How many stacks lose their guards in one call. The kernel lets no other thread run on this processor for
+/// some of that time, which is about 1.6 us for each stack.
+const PORTION: usize = 16;
+
 /// All stacks of one size.
 ///
 /// The owner may drop this only when no stack of it is in use: the drop unmaps all of them.
@@ -74,6 +82,48 @@ impl Slabs {
             // SAFETY: the owner of a stack alone may use it, and `stacks` is borrowed mutably. The guards
             // inside the range belong to stacks of the same run.
             let _ = unsafe { sys::discard(run.start, run.len()) };
+        }
+    }
+
+    /// Returns `true` if `release_tables` gives memory back here.
+    pub(crate) fn has_tables(&self) -> bool {
+        self.guards.are_marks() && sys::frees_page_tables()
+    }
+
+    /// Takes the guards from some of `stacks`, from number `at` on, and gives their page tables back to the
+    /// system. Returns up to which number the stacks may have no guard now; these need `guard_again` before
+    /// they are used. Short runs of neighbours keep their guards. Preconditions: `release_pages` has sorted
+    /// the stacks, `at` is one of them, and `has_tables`.
+    pub(crate) fn release_tables(&self, stacks: &mut [Stack], at: usize) -> usize {
+        let run = run_around(stacks, at);
+        let (from, to) = (stacks[run.start].guard_range().end, stacks[run.end - 1].base());
+        if to - from < LEAST_UNGUARDED_BYTES {
+            return run.end;
+        }
+        let next = run.end.min(at + PORTION);
+        // The guard of the first one is not between two idle stacks. It keeps the page table of another one.
+        let start = if at == run.start { from } else { stacks[at].limit() };
+        let end = stacks[next - 1].base();
+        // A page table goes if one call covers all that it maps, so this range goes back to where one begins.
+        let covered = (start & !(TABLE_BYTES - 1)).max(from);
+        // A failure is harmless: guards or tables stay.
+        // SAFETY: the owner of a stack alone may use it, and `stacks` is borrowed mutably. All addresses are
+        // those of stacks of this run. Their owner installs guards before it uses them, by this function's
+        // result.
+        let _ = unsafe { self.guards.remove(start..end).and_then(|()| sys::discard(covered, end - covered)) };
+        next
+    }
+
+    /// Installs the guard of a stack again, which may have lost it. Returns `None` if the system refuses: then
+    /// the stack is a piece without a guard again, as if it had not been cut.
+    pub(crate) fn guard_again(&self, stack: Stack) -> Option<Stack> {
+        // SAFETY: the owner of a stack alone may use it.
+        match unsafe { self.guards.install(stack.limit()) } {
+            Ok(()) => Some(stack),
+            Err(_) => {
+                self.land.lock().spare.push(stack.limit());
+                None
+            }
         }
     }
 
@@ -192,6 +242,14 @@ fn runs(stacks: &[Stack], with_guards: bool) -> impl Iterator<Item = Range<usize
     stacks
         .chunk_by(move |lower, upper| with_guards && lower.base() == upper.limit())
         .map(move |run| run[0].guard_range().end..run[run.len() - 1].base() & !(page - 1))
+}
+
+/// Returns which of `stacks`, which are sorted by address, are neighbours of number `at`, and of each other.
+fn run_around(stacks: &[Stack], at: usize) -> Range<usize> {
+    let touches = |lower: usize| stacks[lower].base() == stacks[lower + 1].limit();
+    let start = (0..at).rev().take_while(|&lower| touches(lower)).last().unwrap_or(at);
+    let end = (at..stacks.len() - 1).take_while(|&lower| touches(lower)).last().map_or(at, |lower| lower + 1);
+    start..end + 1
 }
 
 fn no_room(error: io::Error, stride: usize) -> io::Error {
@@ -333,6 +391,74 @@ mod tests {
                 assert_eq!(read(stack.base() - 1), 0);
             }
         }
+    }
+
+    /// Returns the memory of this process's page tables.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn table_bytes() -> usize {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmPTE:")).unwrap();
+        line.split_whitespace().next().unwrap().parse::<usize>().unwrap() * KIB
+    }
+
+    #[test]
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn long_runs_give_back_their_page_tables_and_get_new_guards() {
+        succeeds_alone(
+            module_path!(),
+            "long_runs_give_back_their_page_tables_and_get_new_guards",
+            || {
+                const STACKS: usize = 400;
+                for size in [256 * KIB, 16 * KIB] {
+                    let slabs = Slabs::new(size).unwrap();
+                    let mut stacks = Vec::new();
+                    carve_many(&slabs, &mut stacks, STACKS).unwrap();
+                    if !slabs.has_tables() {
+                        println!("page tables stay here");
+                        return;
+                    }
+                    stacks.iter().for_each(|stack| touch(stack.base() - 1));
+                    // Two short runs and a long one.
+                    let busy = [stacks.remove(10), stacks.remove(20)];
+                    slabs.release_pages(&mut stacks);
+                    let (before, mut at, mut calls) = (table_bytes(), 0, 0);
+                    while at < stacks.len() {
+                        let next = slabs.release_tables(&mut stacks, at);
+                        assert!(at < next && next <= at + PORTION.max(20));
+                        (at, calls) = (next, calls + 1);
+                    }
+                    assert!(calls > stacks.len() / PORTION);
+                    let all = (STACKS - 22) * slabs.stride / TABLE_BYTES * 4 * KIB;
+                    let given = before.saturating_sub(table_bytes());
+                    assert!(given >= all * 3 / 4 - 8 * KIB, "{given} of some {all} bytes were given back");
+                    for stack in &busy {
+                        assert!(is_deadly(stack.guard_range().end - 1));
+                        assert_eq!(read(stack.base() - 1), 1);
+                    }
+                    // SAFETY: the stack is the test's own.
+                    let is_guarded = |stack: &Stack| unsafe { sys::refuses_writes(stack.limit()) };
+                    let below = stacks.iter().find(|stack| stack.base() == busy[0].limit()).unwrap();
+                    assert!(is_guarded(below), "a stack of a short run has lost its guard");
+                    let guarded = stacks.iter().filter(|stack| is_guarded(stack)).count();
+                    assert!((20..30).contains(&guarded), "{guarded} stacks have guards");
+                    for stack in stacks {
+                        let stack = slabs.guard_again(stack).unwrap();
+                        assert!(is_guarded(&stack));
+                        assert_eq!(read(stack.base() - 1), 0);
+                    }
+                }
+            },
+        );
+    }
+
+    #[test]
+    fn a_run_is_found_from_each_of_its_stacks() {
+        let slabs = Slabs::new(16 * KIB).unwrap();
+        let mut stacks = Vec::new();
+        carve_many(&slabs, &mut stacks, 6).unwrap();
+        stacks.remove(2);
+        let found: Vec<_> = (0..5).map(|at| run_around(&stacks, at)).collect();
+        assert_eq!(found, [0..2, 0..2, 2..5, 2..5, 2..5]);
     }
 
     #[test]

@@ -139,6 +139,21 @@ impl Slabs {
     /// instead, which frees their memory.
     pub(crate) fn release_pages(&self, _stacks: &mut [Stack]) {}
 
+    /// Returns `false`: no stack is idle for long.
+    pub(crate) fn has_tables(&self) -> bool {
+        false
+    }
+
+    /// Does nothing: never called.
+    pub(crate) fn release_tables(&self, stacks: &mut [Stack], _at: usize) -> usize {
+        stacks.len()
+    }
+
+    /// Returns the stack, which has its guard.
+    pub(crate) fn guard_again(&self, stack: Stack) -> Option<Stack> {
+        Some(stack)
+    }
+
     /// Restores the stack as it was carved, with the bytes that `reserve_top` kept. The header's content is
     /// lost.
     pub(crate) fn whole(&self, stack: Stack) -> Stack {

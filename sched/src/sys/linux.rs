@@ -6,8 +6,11 @@
 use std::ffi::{c_int, c_void};
 use std::io::Read;
 use std::ptr::{null_mut, with_exposed_provenance_mut};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{fs, io};
+
+use super::unix::{map, page_size, unmap};
 
 // Memory of stacks ---------------------------------------------------------------------------------------
 
@@ -16,6 +19,7 @@ pub(super) const MAP_FLAGS: c_int = libc::MAP_NORESERVE | libc::MAP_STACK;
 
 /// Makes pages fault at no cost in mappings; from Linux 6.13 on. The `libc` crate does not have it yet.
 const MADV_GUARD_INSTALL: c_int = 102;
+const MADV_GUARD_REMOVE: c_int = 103;
 
 /// Returns how many more bytes of address space this process may map, by its limits and by the width of its
 /// addresses.
@@ -152,6 +156,52 @@ pub(crate) fn advise_stacks(start: usize, bytes: usize) {
 pub(crate) unsafe fn mark_guard(start: usize, bytes: usize) -> io::Result<()> {
     // SAFETY: the caller makes the promise that `advise` asks for.
     unsafe { advise(start, bytes, MADV_GUARD_INSTALL) }
+}
+
+/// Removes the marks of `mark_guard` from pages.
+///
+/// # Safety
+/// The caller alone may use these pages.
+pub(crate) unsafe fn unmark_guards(start: usize, bytes: usize) -> io::Result<()> {
+    // SAFETY: the caller makes the promise that `advise` asks for.
+    unsafe { advise(start, bytes, MADV_GUARD_REMOVE) }
+}
+
+/// Returns `true` if `discard` gives back page tables that map nothing any more, as Linux does from 6.14 on,
+/// on some processors and if it was built so. Tried out the first time.
+pub(crate) fn frees_page_tables() -> bool {
+    static FREES: OnceLock<bool> = OnceLock::new();
+    *FREES.get_or_init(|| try_page_tables().unwrap_or(false))
+}
+
+/// Maps addresses, touches some, and looks if the tables for them go with the pages. Returns `None` if that
+/// cannot be seen. Another thread may add or remove tables at the same time: the result says then whether
+/// memory is given back later, or not, and both are harmless.
+fn try_page_tables() -> Option<bool> {
+    const TABLES: usize = 16;
+    const TABLE_BYTES: usize = 2 << 20;
+    let bytes = TABLES * TABLE_BYTES;
+    let start = map(bytes).ok()?;
+    advise_stacks(start, bytes);
+    for table in 0..TABLES {
+        // SAFETY: the pages belong to this trial alone.
+        unsafe { with_exposed_provenance_mut::<u8>(start + table * TABLE_BYTES).write_volatile(1) };
+    }
+    let before = page_table_bytes();
+    // SAFETY: as above.
+    let discarded = unsafe { discard(start, bytes) };
+    let after = page_table_bytes();
+    // SAFETY: as above.
+    unsafe { unmap(start, bytes) };
+    discarded.ok()?;
+    Some(after? + TABLES / 2 * page_size() <= before?)
+}
+
+/// Returns the memory of this process's page tables; `None` without /proc.
+fn page_table_bytes() -> Option<usize> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmPTE:"))?;
+    Some(line.split_whitespace().next()?.parse::<usize>().ok()? << 10)
 }
 
 /// True: `discard` keeps the protection and the marks of the pages.

@@ -164,6 +164,19 @@ mod elsewhere {
         Err(io::Error::from_raw_os_error(libc::EINVAL))
     }
 
+    /// Fails, as `mark_guard` does.
+    ///
+    /// # Safety
+    /// Always safe: the function does nothing.
+    pub(crate) unsafe fn unmark_guards(_start: usize, _bytes: usize) -> io::Result<()> {
+        Err(io::Error::from_raw_os_error(libc::EINVAL))
+    }
+
+    /// Returns `false`: it is not known.
+    pub(crate) fn frees_page_tables() -> bool {
+        false
+    }
+
     /// Returns `false`. Never called, because no mark was ever made.
     ///
     /// # Safety
