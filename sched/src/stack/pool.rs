@@ -4,8 +4,10 @@
 //! Each list is last-in, first-out, because the stack that was used last is still in the cache. Whole lists
 //! go from a P to its pool and back: the links of a list lie on stacks that the cache may no longer hold, so
 //! that each step along them can be a cache miss. Coroutines that the runtime did not need for a while become
-//! cold. Their stacks give the memory back to the system and keep their address space. Stacks that stay cold
-//! give their page tables back, too, and lose their guards for that: they are bare then.
+//! cold. Their stacks give the memory back to the system and keep their address space.
+//!
+//! Stacks that stay cold give their page tables back, too, many neighbours at a time. They lose their guards for
+//! that: they are bare then.
 
 #![allow(unsafe_code)]
 
@@ -183,6 +185,7 @@ struct Bundle {
     next: *mut Bundle,
     /// The stack on which the bundle itself lies. Its lower pages went back to the system too.
     own: Option<Stack>,
+    stage: Stage,
     /// How many of the stacks, from the first, may have no guard.
     bare: usize,
     len: usize,
@@ -199,6 +202,7 @@ impl Bundle {
         unsafe {
             (&raw mut (*place).next).write(ptr::null_mut());
             (&raw mut (*place).own).write(Some(own));
+            (&raw mut (*place).stage).write(Stage::Cold);
             (&raw mut (*place).bare).write(0);
             (&raw mut (*place).len).write(0);
         }
@@ -217,17 +221,29 @@ impl Bundle {
         Some(ColdStack { stack, is_bare: self.len < self.bare })
     }
 
-    /// Returns `true` if all stacks may be without guards, but for the bundle's own.
-    fn is_bare(&self) -> bool {
-        self.bare >= self.len
-    }
-
     fn stacks_mut(&mut self) -> &mut [Stack] {
         // SAFETY: the first `len` entries are initialised (`push`), and `MaybeUninit<Stack>` has the layout
         // of `Stack`.
         unsafe { slice::from_raw_parts_mut(self.stacks.as_mut_ptr().cast(), self.len) }
     }
 }
+
+/// What the stacks of a bundle have given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Their pages.
+    Cold,
+    /// As above; and neighbours lie side by side.
+    Sorted,
+    /// Their page tables, too.
+    Bare,
+}
+
+const STAGES: usize = 3;
+
+/// Stacks of this many bundles are sorted together. Stacks that Ps have used by turns end up in bundles by
+/// turns, so the neighbours of a stack are in other bundles.
+const SORTED_TOGETHER: usize = 32;
 
 /// A stack without its pages.
 struct ColdStack {
@@ -260,11 +276,9 @@ struct Spare {
     surplus: usize,
     /// How many coroutines are becoming cold now, outside of the lock.
     cooling: usize,
-    /// The cold stacks. Those of the first bundle may be bare in part.
-    bundles: *mut Bundle,
-    /// The cold stacks that are bare.
-    bare: *mut Bundle,
-    /// How many stacks both lists have.
+    /// The cold stacks, a list for each `Stage`. Those of the first sorted bundle may be bare in part.
+    bundles: [*mut Bundle; STAGES],
+    /// How many stacks these lists have.
     cold: usize,
 }
 
@@ -280,8 +294,7 @@ impl Spare {
             fewest: 0,
             surplus: 0,
             cooling: 0,
-            bundles: ptr::null_mut(),
-            bare: ptr::null_mut(),
+            bundles: [ptr::null_mut(); STAGES],
             cold: 0,
         }
     }
@@ -354,22 +367,18 @@ impl Spare {
         surplus
     }
 
-    fn keep_cold(&mut self, bundle: *mut Bundle, len: usize) {
-        debug_assert!(self.cooling >= len, "more stacks became cold than `take_surplus` took");
-        self.cooling -= len;
-        if bundle.is_null() {
-            return;
+    fn keep_cold(&mut self, cooled: Cooled) {
+        debug_assert!(self.cooling >= cooled.len, "more stacks became cold than `take_surplus` took");
+        self.cooling -= cooled.len;
+        if !cooled.bundle.is_null() {
+            self.cold += cooled.len;
         }
-        self.cold += len;
-        // SAFETY: the caller gives the bundle to one of these lists.
-        let bundle = unsafe { &mut *bundle };
-        let list = if bundle.is_bare() { &mut self.bare } else { &mut self.bundles };
-        bundle.next = mem::replace(list, bundle);
+        cooled.each(|bundle| bundle.next = mem::replace(&mut self.bundles[bundle.stage as usize], bundle));
     }
 
     /// Takes a cold stack, one that has its guard if there is any.
     fn pop_cold(&mut self) -> Option<ColdStack> {
-        let list = if self.bundles.is_null() { &mut self.bare } else { &mut self.bundles };
+        let list = self.bundles.iter_mut().find(|list| !list.is_null())?;
         // SAFETY: the list alone owns a bundle that lies in it, and the bundle's stack stays mapped while its
         // pool lives.
         let bundle = unsafe { list.as_mut()? };
@@ -381,16 +390,29 @@ impl Spare {
         })
     }
 
-    /// Takes a bundle that is not bare, and counts its stacks as `cooling`.
-    fn take_guarded(&mut self) -> Option<Cooled> {
-        let bundle = self.bundles;
-        // SAFETY: as in `pop_cold`.
-        let len = unsafe { bundle.as_ref()? }.len + 1;
-        // SAFETY: as above.
-        self.bundles = unsafe { (*bundle).next };
-        self.cold -= len;
-        self.cooling += len;
-        Some(Cooled { bundle, len })
+    /// Returns `true` if there are cold stacks that are not bare.
+    fn has_guarded(&self) -> bool {
+        !self.bundles[Stage::Cold as usize].is_null() || !self.bundles[Stage::Sorted as usize].is_null()
+    }
+
+    /// Takes up to `most` bundles of a stage, and counts their stacks as `cooling`. Returns `None` if there are
+    /// none.
+    fn take_bundles(&mut self, stage: Stage, most: usize) -> Option<Cooled> {
+        let list = &mut self.bundles[stage as usize];
+        let mut taken = Cooled { bundle: *list, len: 0 };
+        let mut last = ptr::null_mut();
+        for _ in 0..most {
+            // SAFETY: as in `pop_cold`.
+            let Some(bundle) = (unsafe { list.as_mut() }) else { break };
+            taken.len += bundle.len + 1;
+            last = *list;
+            *list = bundle.next;
+        }
+        // SAFETY: as above; the bundle was taken out of the list.
+        unsafe { last.as_mut()? }.next = ptr::null_mut();
+        self.cold -= taken.len;
+        self.cooling += taken.len;
+        Some(taken)
     }
 }
 
@@ -454,25 +476,34 @@ impl Pool {
 
     /// Returns `true` if cold stacks have page tables that can be given back.
     fn has_tables(&self) -> bool {
-        !self.spare.lock().bundles.is_null() && self.stacks.has_tables()
+        self.spare.lock().has_guarded() && self.stacks.has_tables()
     }
 
-    /// Gives the page tables of some cold stacks back to the system, outside of the lock. The caller passes
-    /// the result to `keep_cold`. Returns `None` if all cold stacks are bare. Precondition: `has_tables`.
+    /// Gives the page tables of some cold stacks back to the system, outside of the lock, or sorts stacks for
+    /// that. The caller passes the result to `keep_cold`. Returns `None` if all cold stacks are bare.
+    /// Precondition: `has_tables`.
     fn strip_some(&self) -> Option<Cooled> {
-        let cooled = self.spare.lock().take_guarded()?;
-        // SAFETY: `take_guarded` took the bundle out of the list, so this thread alone has it and its stacks.
+        let sorted = self.spare.lock().take_bundles(Stage::Sorted, 1);
+        let Some(cooled) = sorted else {
+            let mut cooled = self.spare.lock().take_bundles(Stage::Cold, SORTED_TOGETHER)?;
+            cooled.sort();
+            return Some(cooled);
+        };
+        // SAFETY: `take_bundles` took the bundle out of the list, so this thread alone has it and its stacks.
         let bundle = unsafe { &mut *cooled.bundle };
-        // Its last stacks may have been taken.
-        if !bundle.is_bare() {
-            let from = bundle.bare;
+        let from = bundle.bare;
+        // The last stacks may have been taken.
+        if from < bundle.len {
             bundle.bare = self.stacks.release_tables(bundle.stacks_mut(), from);
+        }
+        if bundle.bare >= bundle.len {
+            bundle.stage = Stage::Bare;
         }
         Some(cooled)
     }
 
     fn keep_cold(&self, cooled: Cooled) {
-        self.spare.lock().keep_cold(cooled.bundle, cooled.len);
+        self.spare.lock().keep_cold(cooled);
     }
 
     /// Returns `true` if a stack of this pool is in use, or is becoming cold outside of the lock.
@@ -482,11 +513,36 @@ impl Pool {
     }
 }
 
-/// A bundle that lies in no list, and the number of its stacks, the one under the bundle included. The bundle
-/// is null if the stacks have ended, with their memory.
+/// Bundles that lie in no list of a pool but are linked to each other, and the number of their stacks, those
+/// under the bundles included. There is no bundle if the stacks have ended, with their memory.
 struct Cooled {
     bundle: *mut Bundle,
     len: usize,
+}
+
+impl Cooled {
+    fn each(&self, mut work: impl FnMut(&mut Bundle)) {
+        let mut next = self.bundle;
+        // SAFETY: the bundles lie on idle stacks that this value alone has.
+        while let Some(bundle) = unsafe { next.as_mut() } {
+            next = bundle.next;
+            work(bundle);
+        }
+    }
+
+    /// Sorts the stacks of all bundles together. Without memory for that, each bundle stays as it is.
+    fn sort(&mut self) {
+        let mut all = Vec::new();
+        if all.try_reserve_exact(self.len).is_ok() {
+            self.each(|bundle| all.extend(std::iter::from_fn(|| Some(bundle.pop()?.stack))));
+            all.sort_unstable_by_key(Stack::limit);
+        }
+        let mut sorted = all.into_iter();
+        self.each(|bundle| {
+            sorted.by_ref().take(BUNDLED).for_each(|stack| bundle.push(stack));
+            bundle.stage = Stage::Sorted;
+        });
+    }
 }
 
 /// The Gs that wait for a stack.
@@ -792,7 +848,7 @@ mod tests {
             let idle = pool.spare.lock().idle();
             assert_eq!(idle + taken.len(), all);
         }
-        let no_bare = pool.spare.lock().bare.is_null();
+        let no_bare = pool.spare.lock().bundles[Stage::Bare as usize].is_null();
         assert!(!pool.has_tables() && no_bare != strips);
         taken.extend(std::iter::from_fn(|| pool.take()));
         assert_eq!((taken.len(), pool.stacks.carved()), (all, all));

@@ -92,8 +92,8 @@ impl Slabs {
 
     /// Takes the guards from some of `stacks`, from number `at` on, and gives their page tables back to the
     /// system. Returns up to which number the stacks may have no guard now; these need `guard_again` before
-    /// they are used. Short runs of neighbours keep their guards. Preconditions: `release_pages` has sorted
-    /// the stacks, `at` is one of them, and `has_tables`.
+    /// they are used. Short runs of neighbours keep their guards. Preconditions: the stacks are sorted by
+    /// address, `at` is one of them, and `has_tables`.
     pub(crate) fn release_tables(&self, stacks: &mut [Stack], at: usize) -> usize {
         let run = run_around(stacks, at);
         let (from, to) = (stacks[run.start].guard_range().end, stacks[run.end - 1].base());
@@ -404,51 +404,47 @@ mod tests {
     #[test]
     #[cfg(any(target_os = "linux", target_os = "android"))]
     fn long_runs_give_back_their_page_tables_and_get_new_guards() {
-        succeeds_alone(
-            module_path!(),
-            "long_runs_give_back_their_page_tables_and_get_new_guards",
-            || {
-                const STACKS: usize = 400;
-                for size in [256 * KIB, 16 * KIB] {
-                    let slabs = Slabs::new(size).unwrap();
-                    let mut stacks = Vec::new();
-                    carve_many(&slabs, &mut stacks, STACKS).unwrap();
-                    if !slabs.has_tables() {
-                        println!("page tables stay here");
-                        return;
-                    }
-                    stacks.iter().for_each(|stack| touch(stack.base() - 1));
-                    // Two short runs and a long one.
-                    let busy = [stacks.remove(10), stacks.remove(20)];
-                    slabs.release_pages(&mut stacks);
-                    let (before, mut at, mut calls) = (table_bytes(), 0, 0);
-                    while at < stacks.len() {
-                        let next = slabs.release_tables(&mut stacks, at);
-                        assert!(at < next && next <= at + PORTION.max(20));
-                        (at, calls) = (next, calls + 1);
-                    }
-                    assert!(calls > stacks.len() / PORTION);
-                    let all = (STACKS - 22) * slabs.stride / TABLE_BYTES * 4 * KIB;
-                    let given = before.saturating_sub(table_bytes());
-                    assert!(given >= all * 3 / 4 - 8 * KIB, "{given} of some {all} bytes were given back");
-                    for stack in &busy {
-                        assert!(is_deadly(stack.guard_range().end - 1));
-                        assert_eq!(read(stack.base() - 1), 1);
-                    }
-                    // SAFETY: the stack is the test's own.
-                    let is_guarded = |stack: &Stack| unsafe { sys::refuses_writes(stack.limit()) };
-                    let below = stacks.iter().find(|stack| stack.base() == busy[0].limit()).unwrap();
-                    assert!(is_guarded(below), "a stack of a short run has lost its guard");
-                    let guarded = stacks.iter().filter(|stack| is_guarded(stack)).count();
-                    assert!((20..30).contains(&guarded), "{guarded} stacks have guards");
-                    for stack in stacks {
-                        let stack = slabs.guard_again(stack).unwrap();
-                        assert!(is_guarded(&stack));
-                        assert_eq!(read(stack.base() - 1), 0);
-                    }
+        succeeds_alone(module_path!(), "long_runs_give_back_their_page_tables_and_get_new_guards", || {
+            const STACKS: usize = 400;
+            for size in [256 * KIB, 16 * KIB] {
+                let slabs = Slabs::new(size).unwrap();
+                let mut stacks = Vec::new();
+                carve_many(&slabs, &mut stacks, STACKS).unwrap();
+                if !slabs.has_tables() {
+                    println!("page tables stay here");
+                    return;
                 }
-            },
-        );
+                stacks.iter().for_each(|stack| touch(stack.base() - 1));
+                // Two short runs and a long one.
+                let busy = [stacks.remove(10), stacks.remove(20)];
+                slabs.release_pages(&mut stacks);
+                let (before, mut at, mut calls) = (table_bytes(), 0, 0);
+                while at < stacks.len() {
+                    let next = slabs.release_tables(&mut stacks, at);
+                    assert!(at < next && next <= at + PORTION.max(20));
+                    (at, calls) = (next, calls + 1);
+                }
+                assert!(calls > stacks.len() / PORTION);
+                let all = (STACKS - 22) * slabs.stride / TABLE_BYTES * 4 * KIB;
+                let given = before.saturating_sub(table_bytes());
+                assert!(given >= all * 3 / 4 - 8 * KIB, "{given} of some {all} bytes were given back");
+                for stack in &busy {
+                    assert!(is_deadly(stack.guard_range().end - 1));
+                    assert_eq!(read(stack.base() - 1), 1);
+                }
+                // SAFETY: the stack is the test's own.
+                let is_guarded = |stack: &Stack| unsafe { sys::refuses_writes(stack.limit()) };
+                let below = stacks.iter().find(|stack| stack.base() == busy[0].limit()).unwrap();
+                assert!(is_guarded(below), "a stack of a short run has lost its guard");
+                let guarded = stacks.iter().filter(|stack| is_guarded(stack)).count();
+                assert!((20..30).contains(&guarded), "{guarded} stacks have guards");
+                for stack in stacks {
+                    let stack = slabs.guard_again(stack).unwrap();
+                    assert!(is_guarded(&stack));
+                    assert_eq!(read(stack.base() - 1), 0);
+                }
+            }
+        });
     }
 
     #[test]

@@ -107,6 +107,36 @@ fn the_memory_of_a_burst_is_returned() {
 }
 
 #[test]
+#[cfg_attr(portable, ignore = "guards are no marks, and keep no page tables")]
+fn the_page_tables_of_a_burst_are_returned() {
+    child::passes("the_page_tables_of_a_burst_are_returned", "", || {
+        if !(system::has_guard_marks() && system::frees_page_tables()) {
+            println!("skipped: this kernel keeps page tables that map nothing");
+            return;
+        }
+        with(2, |runtime| {
+            let before = system::page_table_bytes();
+            // The second burst has stacks that were without guards.
+            for _ in 0..2 {
+                burst(runtime, NUMBER);
+                let peak = system::page_table_bytes();
+                assert!(peak > before + NUMBER * 400, "{before} -> {peak} bytes of page tables");
+                // Some 2,500 stacks stay warm after any burst.
+                let left = || system::page_table_bytes().saturating_sub(before);
+                wait_until("the page tables are returned", || left() < (peak - before) / 3);
+            }
+            let wakeups = || runtime.handle().metrics().sysmon_wakeups;
+            wait_until("sysmon sleeps", || {
+                let before = wakeups();
+                std::thread::sleep(Duration::from_millis(1500));
+                wakeups() == before
+            });
+            eprintln!("{} KiB of page tables at last", system::page_table_bytes() / 1024);
+        });
+    });
+}
+
+#[test]
 fn the_memory_is_returned_while_others_work() {
     child::passes("the_memory_is_returned_while_others_work", "", || {
         with(2, |runtime| {
