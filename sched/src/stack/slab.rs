@@ -96,13 +96,12 @@ impl Slabs {
     /// address, `at` is one of them, and `has_tables`.
     pub(crate) fn release_tables(&self, stacks: &mut [Stack], at: usize) -> usize {
         let run = run_around(stacks, at);
-        let (from, to) = (stacks[run.start].guard_range().end, stacks[run.end - 1].base());
+        let (from, to) = (stacks[run.start].limit(), stacks[run.end - 1].base());
         if to - from < LEAST_UNGUARDED_BYTES {
             return run.end;
         }
         let next = run.end.min(at + PORTION);
-        // The guard of the first one is not between two idle stacks. It keeps the page table of another one.
-        let start = if at == run.start { from } else { stacks[at].limit() };
+        let start = stacks[at].limit();
         let end = stacks[next - 1].base();
         // A page table goes if one call covers all that it maps, so this range goes back to where one begins.
         let covered = (start & !(TABLE_BYTES - 1)).max(from);
