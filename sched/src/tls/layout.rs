@@ -357,26 +357,32 @@ impl Layout {
 
     /// Runs the destructors of keys, and again those of thread-locals. Then no key has a value. *Runs on: a
     /// thread in the block.*
-    #[cold]
     #[inline(never)]
     fn end_keys(&self, block: usize) {
+        let mut has_more = true;
         for _ in 0..ROUNDS {
             // SAFETY: this thread is in the block. glibc sets the byte again if a destructor sets a key.
-            unsafe {
+            has_more = unsafe {
                 *self.used_keys(block) = false;
-                if !self.run_destructors_of_keys(block) {
-                    break;
-                }
+                self.run_destructors_of_keys(block);
                 (self.call_destructors)();
+                *self.used_keys(block)
+            };
+            if !has_more {
+                break;
             }
         }
         // What destructors have set in the last round is lost, as at the end of an OS thread.
         // SAFETY: as above.
         unsafe {
-            *self.used_keys(block) = false;
-            self.free_tables(block);
-            let first = read(block, self.specific);
-            ptr::with_exposed_provenance_mut::<[[usize; 2]; TABLE]>(first).write_bytes(0, 1);
+            if has_more {
+                *self.used_keys(block) = false;
+                let first = read(block, self.specific);
+                ptr::with_exposed_provenance_mut::<[[usize; 2]; TABLE]>(first).write_bytes(0, 1);
+            }
+            if self.has_tables(block) {
+                self.free_tables(block);
+            }
         }
     }
 
@@ -422,28 +428,39 @@ impl Layout {
         }
     }
 
-    /// Returns `true` if there were any.
+    /// Returns `true` if there are tables of keys beside the first.
+    ///
+    /// # Safety
+    /// As for `free_tables`.
+    unsafe fn has_tables(&self, block: usize) -> bool {
+        // SAFETY: the words are pointers to tables, or null.
+        let table = |at: usize| unsafe { read(block, self.specific + 8 * at as isize) };
+        (1..TABLE).fold(0, |any, at| any | table(at)) != 0
+    }
+
+    /// Takes the value of each key, and runs the destructor of each value.
     ///
     /// # Safety
     /// This thread is in the block.
-    unsafe fn run_destructors_of_keys(&self, block: usize) -> bool {
-        let mut any = false;
-        for at in 0..TABLE {
+    unsafe fn run_destructors_of_keys(&self, block: usize) {
+        // Few programs have so many keys that a second table is used.
+        // SAFETY: this contract.
+        let tables = if unsafe { self.has_tables(block) } { TABLE } else { 1 };
+        for at in 0..tables {
             // SAFETY: this contract; each table has the number and the value of its keys.
             let table = unsafe { read(block, self.specific + 8 * at as isize) };
-            let table = ptr::with_exposed_provenance_mut::<[usize; 2]>(table);
+            let table = ptr::with_exposed_provenance_mut::<[[usize; 2]; TABLE]>(table);
             for key in 0..if table.is_null() { 0 } else { TABLE } {
                 // SAFETY: as above. glibc's table of all keys is read as glibc reads it at the end of a
                 // thread.
                 unsafe {
-                    let [number, value] = *table.add(key);
+                    let [number, value] = (*table)[key];
                     if value == 0 {
                         continue;
                     }
-                    (*table.add(key))[1] = 0;
+                    (*table)[key][1] = 0;
                     let [number_now, destructor] = self.keys.add(at * TABLE + key).read_volatile();
                     if number == number_now && destructor != 0 {
-                        any = true;
                         transmute::<usize, unsafe extern "C" fn(*mut c_void)>(destructor)(
                             ptr::with_exposed_provenance_mut(value),
                         );
@@ -451,7 +468,6 @@ impl Layout {
                 }
             }
         }
-        any
     }
 }
 
