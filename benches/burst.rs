@@ -15,7 +15,7 @@ use runtime::thread::Builder;
 use runtime::{Runtime, metrics, spawn};
 
 const TICK: Duration = Duration::from_millis(1);
-const OBSERVED: Duration = Duration::from_secs(6);
+const OBSERVED: Duration = Duration::from_secs(12);
 /// The time that a hog computes between two yields. After a yield the hog needs a P again, and keeps that P
 /// until sysmon takes the P.
 const COMPUTED: Duration = Duration::from_millis(300);
@@ -46,7 +46,7 @@ fn main() {
     );
     runtime.block_on(|| tick_beside_hogs(before));
     let start = Instant::now();
-    while resident_mib() > before + 20 + (number / 3000) as i64 && start.elapsed() < Duration::from_secs(10) {
+    while resident_mib() > before + 20 + (number / 3000) as i64 && start.elapsed() < Duration::from_secs(20) {
         std::thread::sleep(Duration::from_millis(50));
     }
     println!(

@@ -15,7 +15,7 @@
 //!      ask for the P; take it if it is lent          2 ms are over, if step 4 has more to do
 //!   4  once a second: find idle stacks to trim;      another thread wakes sysmon
 //!      trim some of them, for 1 ms at most, or
-//!      free page tables of those trimmed before
+//!      free page tables of those trimmed long ago
 //!   5  each five seconds: end the threads of Ms    if all Ps are idle and no G has run since the last round,
 //!      that have been parked all the while         at the longest backoff, sysmon then sleeps until
 //!   6  short of memory or threads: ask again,        step 4, 5 or 6 is due, if it has work left
@@ -52,6 +52,9 @@ const TRIM_NS: u64 = 1_000_000_000;
 /// The longest time for which a round trims stacks: sysmon watches nothing meanwhile. A round may exceed the
 /// time by one portion of stacks.
 const TRIM_PORTION_NS: u64 = 1_000_000;
+/// Page tables are freed if no stack was trimmed, and no trimmed stack was needed, for this long. A stack that
+/// has lost its page table takes longer to use again.
+const STAYS_TRIMMED_NS: u64 = 5_000_000_000;
 /// As `TRIM_PORTION_NS`, for page tables while a P is busy. The kernel lets no other thread run on sysmon's
 /// processor for most of that time, and page tables are little memory, which can wait.
 const TABLES_PORTION_NS: u64 = 60_000;
@@ -74,6 +77,7 @@ pub fn run(monitor: &Monitor) {
         activity: 0,
         trimmed_at: 0,
         trims: false,
+        tables_at: 0,
         frees_tables: false,
         end_ms_at: monitor.now() + IDLE_MS_NS,
         wanted_ps_at: monitor.now() + WANTED_PS_NS,
@@ -101,7 +105,9 @@ struct Sysmon<'m> {
     trimmed_at: u64,
     /// True if the last portion left stacks to trim.
     trims: bool,
-    /// True if stacks have page tables to free, and the last search found no stacks to trim.
+    /// Page tables may be freed from then on.
+    tables_at: u64,
+    /// True if page tables are being freed.
     frees_tables: bool,
     /// When to search next for Ms that are not needed.
     end_ms_at: u64,
@@ -161,7 +167,11 @@ impl Sysmon<'_> {
         if now >= self.trimmed_at + TRIM_NS {
             self.trimmed_at = now;
             self.trims = self.monitor.find_surplus_stacks();
-            self.frees_tables = !self.trims && self.monitor.has_page_tables();
+            let were_needed = self.monitor.were_trimmed_stacks_needed();
+            if self.trims || were_needed {
+                self.tables_at = now + STAYS_TRIMMED_NS;
+            }
+            self.frees_tables = now >= self.tables_at && self.monitor.has_page_tables();
         }
         if self.trims {
             self.trims = self.monitor.trim_stacks(self.monitor.now() + TRIM_PORTION_NS);
@@ -276,7 +286,7 @@ impl Sysmon<'_> {
             (self.monitor.is_short(), self.asked_at + ASK_AGAIN_NS),
             (self.trims || self.frees_tables, self.monitor.now() + TRIM_ROUND_NS - TRIM_PORTION_NS),
             (self.monitor.has_surplus_stacks(), self.trimmed_at + TRIM_NS),
-            (self.monitor.has_page_tables(), self.trimmed_at + TRIM_NS),
+            (self.monitor.has_page_tables(), self.tables_at.max(self.trimmed_at + TRIM_NS)),
             (self.monitor.has_surplus_ms(), self.end_ms_at),
         ];
         chores.into_iter().filter(|chore| chore.0).map(|chore| chore.1).min().unwrap_or(NEVER)

@@ -16,7 +16,8 @@
 //!
 //! A stack is taken when the green thread first runs. After its end the stack is used again by the next green
 //! thread. The memory of stacks that a burst has left behind goes back to the system within seconds, their
-//! address space when the runtime ends. Each green thread has a record of 256 bytes. Records are reused and
+//! page tables some seconds later (where the kernel frees them: seen with Linux 6.18), and their address space
+//! when the runtime ends. Each green thread has a record of 256 bytes. Records are reused and
 //! never freed, so their number is the largest number of green threads that were alive at once.
 //!
 //! # Crates that grow stacks

@@ -221,6 +221,11 @@ impl Monitor {
         self.sched.coros.has_tables()
     }
 
+    /// Returns `true` if stacks that had given their pages back were needed since the last call.
+    pub fn were_trimmed_stacks_needed(&self) -> bool {
+        self.sched.coros.take_was_cold_needed()
+    }
+
     /// Gives page tables of stacks that stay idle back until `until`, of some stacks at least. Returns `true`
     /// if there may be more.
     pub fn free_page_tables(&self, until: u64) -> bool {

@@ -280,6 +280,8 @@ struct Spare {
     bundles: [*mut Bundle; STAGES],
     /// How many stacks these lists have.
     cold: usize,
+    /// A cold stack was needed since the last `take_was_cold_needed`.
+    was_cold_needed: bool,
 }
 
 // SAFETY: a bundle is reached only through its list, and the list only under the lock of the pool. No thread
@@ -296,6 +298,7 @@ impl Spare {
             cooling: 0,
             bundles: [ptr::null_mut(); STAGES],
             cold: 0,
+            was_cold_needed: false,
         }
     }
 
@@ -384,6 +387,7 @@ impl Spare {
         let bundle = unsafe { list.as_mut()? };
         debug_assert!(self.cold > bundle.len, "fewer cold stacks are counted than one bundle has");
         self.cold -= 1;
+        self.was_cold_needed = true;
         bundle.pop().or_else(|| {
             *list = bundle.next;
             bundle.own.take().map(|stack| ColdStack { stack, is_bare: false })
@@ -756,6 +760,12 @@ impl Coros {
             return true;
         }
         self.with_odd(|pool| pool.spare.lock().surplus > 0, Pool::cool_some)
+    }
+
+    /// Returns `true` if a cold stack was needed since the last call. *Runs on: sysmon.*
+    pub(crate) fn take_was_cold_needed(&self) -> bool {
+        let take = |pool: &Pool| mem::take(&mut pool.spare.lock().was_cold_needed);
+        self.odd.lock().values().fold(take(&self.own), |any, pool| any | take(pool))
     }
 
     /// Returns `true` if cold stacks have page tables that can be given back. *Runs on: sysmon.*
