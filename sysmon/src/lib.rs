@@ -52,8 +52,8 @@ const TRIM_NS: u64 = 1_000_000_000;
 /// The longest time for which a round trims stacks: sysmon watches nothing meanwhile. A round may exceed the
 /// time by one portion of stacks.
 const TRIM_PORTION_NS: u64 = 1_000_000;
-/// Page tables are freed if no stack was trimmed, and no trimmed stack was needed, for this long. A stack that
-/// has lost its page table takes longer to use again.
+/// Page tables are freed if no stack was trimmed, and no trimmed stack was needed, for this long. A stack
+/// that has lost its page table takes longer to use again.
 const STAYS_TRIMMED_NS: u64 = 5_000_000_000;
 /// As `TRIM_PORTION_NS`, for page tables while a P is busy. The kernel lets no other thread run on sysmon's
 /// processor for most of that time, and page tables are little memory, which can wait.

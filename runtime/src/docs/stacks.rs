@@ -15,10 +15,11 @@
 //! stack, too.) Arrays within the closure's code do not count: box them, or set a size.
 //!
 //! A stack is taken when the green thread first runs. After its end the stack is used again by the next green
-//! thread. The memory of stacks that a burst has left behind goes back to the system within seconds, their
-//! page tables some seconds later (where the kernel frees them: seen with Linux 6.18), and their address space
-//! when the runtime ends. Each green thread has a record of 256 bytes. Records are reused and
-//! never freed, so their number is the largest number of green threads that were alive at once.
+//! thread. The memory of stacks that a burst has left behind goes back to the system within seconds, and
+//! their address space when the runtime ends. Their page tables go back some seconds later, where the kernel
+//! frees page tables that map nothing (seen with Linux 6.18). Each green thread has a record of 256 bytes.
+//! Records are reused and never freed, so their number is the largest number of green threads that were alive
+//! at once.
 //!
 //! # Crates that grow stacks
 //!

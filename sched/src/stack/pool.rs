@@ -6,8 +6,8 @@
 //! that each step along them can be a cache miss. Coroutines that the runtime did not need for a while become
 //! cold. Their stacks give the memory back to the system and keep their address space.
 //!
-//! Stacks that stay cold give their page tables back, too, many neighbours at a time. They lose their guards for
-//! that: they are bare then.
+//! Stacks that stay cold give their page tables back, too, many neighbours at a time. They lose their guards
+//! for that: they are bare then.
 
 #![allow(unsafe_code)]
 
@@ -399,8 +399,8 @@ impl Spare {
         !self.bundles[Stage::Cold as usize].is_null() || !self.bundles[Stage::Sorted as usize].is_null()
     }
 
-    /// Takes up to `most` bundles of a stage, and counts their stacks as `cooling`. Returns `None` if there are
-    /// none.
+    /// Takes up to `most` bundles of a stage, and counts their stacks as `cooling`. Returns `None` if there
+    /// are none.
     fn take_bundles(&mut self, stage: Stage, most: usize) -> Option<Cooled> {
         let list = &mut self.bundles[stage as usize];
         let mut taken = Cooled { bundle: *list, len: 0 };

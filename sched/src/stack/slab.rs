@@ -113,8 +113,8 @@ impl Slabs {
         next
     }
 
-    /// Installs the guard of a stack again, which may have lost it. Returns `None` if the system refuses: then
-    /// the stack is a piece without a guard again, as if it had not been cut.
+    /// Installs the guard of a stack again, which may have lost it. Returns `None` if the system refuses:
+    /// then the stack is a piece without a guard again, as if it had not been cut.
     pub(crate) fn guard_again(&self, stack: Stack) -> Option<Stack> {
         // SAFETY: the owner of a stack alone may use it.
         match unsafe { self.guards.install(stack.limit()) } {

@@ -30,7 +30,7 @@ impl<H> Batch<H> {
     pub(super) fn push(&mut self, due: Due<H>) {
         match self.taken {
             0 => self.first = Some(due),
-            n => self.others.get_or_insert_with(|| [const { None }; BATCH - 1])[n - 1] = Some(due),
+            n => self.others.get_or_insert([const { None }; BATCH - 1])[n - 1] = Some(due),
         }
         self.taken += 1;
     }
