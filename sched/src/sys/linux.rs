@@ -171,16 +171,20 @@ pub(crate) unsafe fn unmark_guards(start: usize, bytes: usize) -> io::Result<()>
 /// on some processors and if it was built so. Tried out the first time.
 pub(crate) fn frees_page_tables() -> bool {
     static FREES: OnceLock<bool> = OnceLock::new();
-    *FREES.get_or_init(|| try_page_tables().unwrap_or(false))
+    // More than once, because other threads may need page tables in that time.
+    *FREES.get_or_init(|| (0..3).any(|_| try_page_tables() == Some(true)))
 }
 
 /// Maps addresses, touches some, and looks if the tables for them go with the pages. Returns `None` if that
-/// cannot be seen. Another thread may add or remove tables at the same time: the result says then whether
-/// memory is given back later, or not, and both are harmless.
+/// cannot be seen, or if addresses are scarce. Other threads may add or remove tables at the same time. A
+/// wrong result is harmless: page tables stay, or are kept by the kernel.
 fn try_page_tables() -> Option<bool> {
     const TABLES: usize = 16;
     const TABLE_BYTES: usize = 2 << 20;
     let bytes = TABLES * TABLE_BYTES;
+    if room() < 8 * bytes {
+        return None;
+    }
     let start = map(bytes).ok()?;
     advise_stacks(start, bytes);
     for table in 0..TABLES {
