@@ -352,6 +352,12 @@ impl Coro {
         (lowest, ptr::from_ref(self).addr() - lowest)
     }
 
+    /// Returns the range in which every access faults.
+    #[cfg(all(test, unix))]
+    pub(crate) fn guard_range(&self) -> Range<usize> {
+        self.guard.clone()
+    }
+
     /// Returns the usable size of the running G's stack if `address` lies in its guard. Signal handlers may
     /// call this.
     ///

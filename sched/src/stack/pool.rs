@@ -809,6 +809,8 @@ impl Coros {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
 
     #[test]
@@ -868,6 +870,65 @@ mod tests {
             // SAFETY: as above.
             assert!(!strips || unsafe { crate::sys::refuses_writes(stack.limit()) });
         }
+    }
+
+    /// Two threads use stacks, while another one makes idle ones cold, and bare.
+    #[test]
+    #[cfg(unix)]
+    #[cfg_attr(miri, ignore = "Miri has no mappings with guards")]
+    fn a_stack_in_use_keeps_its_pages_and_its_guard() {
+        const STACKS: usize = 1000;
+        const HELD: usize = 400;
+        let pool = Pool::new(64 << 10, 0, 0, false).unwrap();
+        let made: Vec<_> = (0..STACKS).map(|_| pool.carve().unwrap()).collect();
+        made.into_iter().for_each(|coro| pool.give(coro));
+        let (has_marks, over) = (pool.stacks.has_tables(), AtomicBool::new(false));
+        let give_back = |coro: *mut Coro| {
+            // SAFETY: the caller has taken the coroutine. No G runs on it, and its lowest page is unused.
+            unsafe {
+                let (lowest, _) = (*coro).stack();
+                let word = ptr::with_exposed_provenance_mut::<usize>(lowest);
+                assert_eq!(word.read(), lowest, "a stack in use has lost its pages");
+                let is_guarded = crate::sys::refuses_writes((*coro).guard_range().start);
+                assert!(is_guarded || !has_marks, "a stack in use has no guard");
+            }
+            pool.give(coro);
+        };
+        let uses = || {
+            let mut held = Vec::new();
+            while !over.load(Ordering::Relaxed) {
+                // Others may be between two stages.
+                let Some(coro) = pool.take() else { continue };
+                // SAFETY: as above.
+                unsafe {
+                    let (lowest, _) = (*coro).stack();
+                    ptr::with_exposed_provenance_mut::<usize>(lowest).write(lowest);
+                }
+                held.push(coro);
+                if held.len() == HELD {
+                    held.drain(..).for_each(give_back);
+                }
+            }
+            held.into_iter().for_each(give_back);
+        };
+        std::thread::scope(|scope| {
+            let users = [scope.spawn(uses), scope.spawn(uses)];
+            for _ in 0..2000 {
+                pool.spare.lock().find_surplus(0);
+                while let Some(cooled) = pool.cool_some() {
+                    pool.keep_cold(cooled);
+                }
+                // Some steps, so that some are bare in part.
+                for _ in 0..10 {
+                    if has_marks && let Some(cooled) = pool.strip_some() {
+                        pool.keep_cold(cooled);
+                    }
+                }
+            }
+            over.store(true, Ordering::Relaxed);
+            users.into_iter().for_each(|user| user.join().unwrap());
+        });
+        assert_eq!(pool.spare.lock().idle(), STACKS);
     }
 
     #[test]
