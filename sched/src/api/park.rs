@@ -195,7 +195,7 @@ fn arm_timer(g: OwnG, number: u32, when: u64) -> Option<boundary::Entered> {
     let held = entered.held();
     let heap = sched.heap_for(held);
     sched.events.on_timer_armed(held, g.id(), true);
-    let modified = sched.set_timer(heap, &TimerRef::of_g(g.shared()), when, u64::from(number));
+    let modified = sched.set_timer(heap, &TimerRef::borrow_g(g.shared()), when, u64::from(number));
     if let Some(when) = modified.wake_for {
         match held {
             // This M is back at its timers at once, or calls `ensure_watcher` if it finds something else to

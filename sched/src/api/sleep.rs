@@ -175,7 +175,7 @@ impl Sleep {
         let held = entered.held();
         sched.events.on_timer_armed(held, g.id(), false);
         let heap = sched.heap_for(held);
-        let modified = sched.set_timer(heap, &TimerRef::of_g(g), self.when, FOR_FUTURE);
+        let modified = sched.set_timer(heap, &TimerRef::borrow_g(g), self.when, FOR_FUTURE);
         match (modified.wake_for, held) {
             (None, _) => {}
             // The poll is likely to end here. If not, `ensure_watcher` is called after the next one.

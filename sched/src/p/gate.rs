@@ -27,6 +27,8 @@ const LONGEST_NS: u64 = 1_000_000;
 const CALIBRATION_NS: u64 = 10_000_000;
 /// A shorter span is not judged: it is imprecise, and judging costs more than a look at the clock.
 const JUDGED_NS: u64 = 500_000;
+/// A time up to `LONGEST_NS` has fewer bits.
+const FACTOR_BITS: u32 = 20;
 /// A span contradicts the pace if the two differ by more than one part in this many.
 const TOLERANCE: u128 = 32;
 
@@ -70,9 +72,12 @@ impl Pace {
     /// Returns for how many ticks no look is needed when the next deadline is `ahead` ns away. The result is
     /// one part in 64 short, so that a drifting counter makes no timer late.
     fn quiet_ticks(self, ahead: u64) -> u64 {
+        const { assert!(LONGEST_NS < 1 << FACTOR_BITS) };
         let ahead = ahead.min(LONGEST_NS);
-        let exact = u128::from(self.ticks) * u128::from(ahead - ahead / 64) / u128::from(self.ns);
-        u64::try_from(exact).unwrap_or(0)
+        // The product has 64 bits: a division of 128 bits takes three times as long. Of a long measurement
+        // the low bits do not count.
+        let excess = FACTOR_BITS.saturating_sub(self.ticks.leading_zeros());
+        (self.ticks >> excess) * (ahead - ahead / 64) / (self.ns >> excess).max(1)
     }
 }
 
@@ -210,6 +215,9 @@ mod tests {
         assert_eq!(three.quiet_ticks(64_000), 3 * 63_000);
         assert_eq!(three.quiet_ticks(u64::MAX), three.quiet_ticks(MS));
         assert_eq!(three.quiet_ticks(0), 0);
+        // After 36 years, and with numbers that no counter has.
+        assert_eq!(Pace { ticks: 3 << 60, ns: 1 << 60 }.quiet_ticks(64_000), 3 * 63_000);
+        assert!(Pace { ticks: u64::MAX, ns: 1 }.quiet_ticks(u64::MAX) > 1 << 62);
         if counter_is_steady() {
             let (gate, mut counter, when) = shut_gate();
             assert!(gate.is_shut_at(counter.passes(MS / 2).ticks, when));

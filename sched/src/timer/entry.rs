@@ -94,10 +94,11 @@ enum What<'t> {
 }
 
 impl TimerRef {
+    /// Makes the entry of a G without a reference of its own. The caller must keep `g` alive as long as the
+    /// entry.
     #[inline]
-    pub(crate) fn of_g(g: GRef) -> Self {
-        g.life.retain();
-        TimerRef(NonNull::from(g).expose_provenance())
+    pub(crate) fn borrow_g(g: GRef) -> ManuallyDrop<Self> {
+        ManuallyDrop::new(TimerRef(NonNull::from(g).expose_provenance()))
     }
 
     pub(crate) fn of_alarm(alarm: Arc<Alarm>) -> Self {
@@ -120,7 +121,7 @@ impl TimerRef {
     fn what(&self) -> What<'_> {
         let address = self.0.get() & !KIND;
         match self.0.get() & KIND {
-            // SAFETY: `of_g` made the address from a G, and Gs are never freed.
+            // SAFETY: `borrow_g` made the address from a G, and Gs are never freed.
             0 => What::G(unsafe { &*std::ptr::with_exposed_provenance::<G>(address) }),
             // SAFETY: `of_alarm` made the address from an `Arc`, and this reference counts as one.
             ALARM => What::Alarm(unsafe { &*std::ptr::with_exposed_provenance::<Alarm>(address) }),
