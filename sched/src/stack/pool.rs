@@ -809,8 +809,6 @@ impl Coros {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use super::*;
 
     #[test]
@@ -877,6 +875,8 @@ mod tests {
     #[cfg(unix)]
     #[cfg_attr(miri, ignore = "Miri has no mappings with guards")]
     fn a_stack_in_use_keeps_its_pages_and_its_guard() {
+        use std::sync::atomic::AtomicBool;
+
         const STACKS: usize = 1000;
         const HELD: usize = 400;
         let pool = Pool::new(64 << 10, 0, 0, false).unwrap();
