@@ -74,8 +74,8 @@ impl Pace {
     fn quiet_ticks(self, ahead: u64) -> u64 {
         const { assert!(LONGEST_NS < 1 << FACTOR_BITS) };
         let ahead = ahead.min(LONGEST_NS);
-        // The product has 64 bits: a division of 128 bits takes three times as long. Of a long measurement
-        // the low bits do not count.
+        // The product has 64 bits: a division of 128 bits is a call of the compiler's library. Of a long
+        // measurement the low bits do not count.
         let excess = FACTOR_BITS.saturating_sub(self.ticks.leading_zeros());
         (self.ticks >> excess) * (ahead - ahead / 64) / (self.ns >> excess).max(1)
     }
