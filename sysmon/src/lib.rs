@@ -55,8 +55,8 @@ const TRIM_PORTION_NS: u64 = 1_000_000;
 /// Page tables are freed if no stack was trimmed, and no trimmed stack was needed, for this long. A stack
 /// that has lost its page table takes longer to use again.
 const STAYS_TRIMMED_NS: u64 = 5_000_000_000;
-/// As `TRIM_PORTION_NS`, for page tables while a P is busy. The kernel lets no other thread run on sysmon's
-/// processor for most of that time, and page tables are little memory, which can wait.
+/// As `TRIM_PORTION_NS`, for page tables while a P is busy. Other threads are late by as much, and page
+/// tables are little memory, which can wait.
 const TABLES_PORTION_NS: u64 = 60_000;
 /// The time from one round that trims to the next. So trimming takes at most half of a processor.
 const TRIM_ROUND_NS: u64 = 2_000_000;

@@ -28,8 +28,8 @@ const LARGEST_SLAB_BYTES: usize = FIRST_SLAB_BYTES << 8;
 const TABLE_BYTES: usize = 2 << 20;
 /// The least run of idle stacks that loses its guards: fewer addresses may have no page table of their own.
 const LEAST_UNGUARDED_BYTES: usize = 2 * TABLE_BYTES;
-/// How many stacks lose their guards in one call. The kernel lets no other thread run on this processor for
-/// some of that time, which is about 1.6 us for each stack.
+/// How many stacks lose their guards in one call, which takes about 1.6 us for each. Probably the kernel lets
+/// no other thread run on this processor in that time: with calls of 250 stacks, timers were late.
 const PORTION: usize = 16;
 
 /// All stacks of one size.

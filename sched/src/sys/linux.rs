@@ -167,8 +167,8 @@ pub(crate) unsafe fn unmark_guards(start: usize, bytes: usize) -> io::Result<()>
     unsafe { advise(start, bytes, MADV_GUARD_REMOVE) }
 }
 
-/// Returns `true` if `discard` gives back page tables that map nothing any more, as Linux does from 6.14 on,
-/// on some processors and if it was built so. Tried out the first time.
+/// Returns `true` if `discard` gives back page tables that map nothing any more, as was seen with Linux 6.18
+/// on x86-64. Tried out the first time.
 pub(crate) fn frees_page_tables() -> bool {
     static FREES: OnceLock<bool> = OnceLock::new();
     // More than once, because other threads may need page tables in that time.

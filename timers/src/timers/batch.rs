@@ -11,8 +11,7 @@ type Due<H> = (H, u64, u64);
 /// its next tick.
 pub(super) struct Batch<H> {
     first: Option<Due<H>>,
-    /// Made for the second timer: most batches have one, and to clear the places of all takes longer than to
-    /// take it.
+    /// Made for the second timer: the timer of a lone sleeper need not clear the places of all.
     others: Option<[Option<Due<H>>; BATCH - 1]>,
     pub(super) taken: usize,
     /// How many timers were removed unfired in the same lock hold.
