@@ -5,10 +5,11 @@
 //! They stand in epoll instances of their own. Each M has one, its [`Station`], for the green threads that
 //! wait on it. Such a green thread resumes on its M only. So no other M needs to hear of its events, and an
 //! event wakes the right OS thread at once. One more station is shared: that of green threads that may resume
-//! on any M. The poller waits for it as for a source, and the M that polls takes its events. Each
-//! registration is *one-shot*: a wait arms it, and its first event disarms it. So a registration never
-//! outlives the interest of its waiters by more than one event. It cannot disturb a registration of the
-//! runtime's own sockets.
+//! on any M. The poller waits for it as for a source, and the M that polls takes its events. No registration
+//! can disturb one of the runtime's own sockets.
+//!
+//! At the station of an M each registration is *one-shot*: a wait arms it, and its first event disarms it. So
+//! it never outlives the interest of its waiters by more than one event.
 //!
 //! ```text
 //!   the waiter, on its M                             its M, later
@@ -21,11 +22,18 @@
 //! No event is lost: step 3 of the waiter makes the system look at the descriptor anew. An event of an
 //! earlier arming may wake a waiter without cause, which is harmless.
 //!
+//! At the shared station a registration *stands*: it is edge-triggered and for all events. The first wait
+//! makes it. A later one that knows the count of events from before its attempt needs no system call
+//! (`standing.rs`); one that does not know it arms, as above. After many events in turn that find no waiter
+//! the registration is removed.
+//!
 //! **A number that was used again.** The system forgets a registration when its file is closed. Arming
 //! (`EPOLL_CTL_MOD`) then fails with `ENOENT`, and the descriptor is registered anew. Waiters that stood in
 //! the list before, of this M or of others, belong to the closed file if their registration is gone, too.
 //! They are returned to the caller, which ends their waits as *closed*. [`Foreign::closed`] ends them
-//! earlier: a hint, not a duty.
+//! earlier: a hint, not a duty. A wait without a system call does not see that its registration is gone. So
+//! the caller limits its time, and then arms. [`Foreign::leave`] says that a descriptor is about to be
+//! closed, or is new.
 //!
 //! Rejected:
 //!
@@ -46,9 +54,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use std::{io, ptr};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::raw::call;
+pub use crate::standing::Seen;
+use crate::standing::Standing;
 use crate::waiter::Waiter;
 
 /// Descriptors with numbers from here on cannot be waited for.
@@ -58,6 +68,10 @@ const CHUNK: usize = 256;
 const BATCH: usize = 128;
 /// What the event of a [`Station::wake`] says in the place of a descriptor.
 const WAKE: u64 = u64::MAX;
+/// What a standing registration is for.
+const STANDING: c_int = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLPRI | libc::EPOLLRDHUP | libc::EPOLLET;
+/// So many events in turn that find no waiter end a standing registration: they wake the poller for nothing.
+const UNWANTED: u32 = 64;
 
 /// The waiters for foreign descriptors, at all stations of a runtime. All methods may run on any thread.
 #[derive(Debug)]
@@ -69,7 +83,7 @@ pub struct Foreign {
 }
 
 /// The lists of `CHUNK` descriptors, made when the first of them is waited for.
-type Chunk = OnceLock<Box<[Mutex<List>]>>;
+type Chunk = OnceLock<Box<[Standing<List>]>>;
 
 /// The waiters for one descriptor.
 #[derive(Debug, Default)]
@@ -77,6 +91,8 @@ struct List {
     waiters: Vec<Wants>,
     /// The stations that may have this descriptor. The others certainly have not.
     registered: Vec<RawFd>,
+    /// The last events at the shared station, in turn, that have found no waiter.
+    unwanted: u32,
 }
 
 #[derive(Debug)]
@@ -177,31 +193,55 @@ impl Foreign {
         waiter: Waiter,
         stale: &mut Vec<Waiter>,
     ) -> io::Result<()> {
-        let Some(list) = self.list(fd) else { return Err(io::Error::from_raw_os_error(libc::EMFILE)) };
-        let (mut list, at) = (list.lock(), station.at());
-        let union = list.union(at) | events;
-        if list.arm(fd, at, union)? == Armed::Anew {
+        let Some(place) = self.place(fd) else { return Err(io::Error::from_raw_os_error(libc::EMFILE)) };
+        let (mut place, at) = (self.lock(fd, place), station.at());
+        let union = place.list.union(at) | events;
+        if place.arm(at, union)? == Armed::Anew {
             // The number is new at this station, or has a new file.
-            let before = list.waiters.len();
-            list.take(|wants| wants.at == at, stale);
-            list.take_closed(fd, stale);
-            self.count_out(before - list.waiters.len());
+            let before = place.list.waiters.len();
+            place.list.take(|wants| wants.at == at, stale);
+            place.take_closed(stale);
+            self.count_out(before - place.list.waiters.len());
         }
-        list.waiters.push(Wants { waiter, events, at });
-        // Relaxed, here and below: a statistic. The thread that waits sees its own count.
-        self.waiters.fetch_add(1, Ordering::Relaxed);
+        self.add(&mut place.list, Wants { waiter, events, at });
         Ok(())
+    }
+
+    /// Returns the count of events of `fd`, for [`wait_since`](Foreign::wait_since); `None` if it does not
+    /// stand registered at the shared station. The caller's attempt follows.
+    #[inline]
+    pub fn seen(&self, fd: RawFd) -> Option<Seen> {
+        let fd = usize::try_from(fd).ok()?;
+        self.chunks.get(fd / CHUNK)?.get()?[fd % CHUNK].seen()
+    }
+
+    /// Adds a waiter at the shared station for some of `EPOLLIN`, `EPOLLOUT`, `EPOLLPRI` and `EPOLLRDHUP`,
+    /// without a system call. Returns `false` if something has happened since `seen`: the caller tries again.
+    ///
+    /// If the number was closed and used again unseen, no event comes: the caller limits the time of the
+    /// wait, and then waits by [`wait`](Foreign::wait).
+    pub fn wait_since(&self, fd: RawFd, events: u32, waiter: Waiter, seen: Seen) -> bool {
+        debug_assert_eq!(events & !(STANDING as u32), 0, "a registration that stands is not for all events");
+        let (Some(place), Some(at)) = (self.place(fd), self.shared_at()) else { return false };
+        place.wait(seen, |list| self.add(list, Wants { waiter, events, at }))
+    }
+
+    /// Removes the registration of `fd` at the shared station, if it stands: the number is about to be
+    /// closed, so that another holder of its file makes no events here, or it has a new file. Its waiters
+    /// stay.
+    pub fn leave(&self, fd: RawFd) {
+        self.change(fd, |place| place.leave());
     }
 
     /// Removes a waiter for `fd`, if it is still there. The descriptor may stay armed for one event.
     pub fn withdraw(&self, fd: RawFd, waiter: Waiter) {
-        self.change(fd, |list| list.waiters.retain(|wants| wants.waiter != waiter));
+        self.change(fd, |place| place.list.waiters.retain(|wants| wants.waiter != waiter));
     }
 
     /// Takes the waiters for `fd` if its number has been closed or has a new file. The caller must end their
     /// waits.
     pub fn closed(&self, fd: RawFd, waiters: &mut Vec<Waiter>) {
-        self.change(fd, |list| list.take_closed(fd, waiters));
+        self.change(fd, |place| place.take_closed(waiters));
     }
 
     /// How many waiters there are. The answer may be stale at once.
@@ -245,23 +285,35 @@ impl Foreign {
     fn deliver_one(&self, at: RawFd, fd: RawFd, events: u32, ready: &mut Vec<Waiter>) {
         let over = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
         let fired = if events & over != 0 { u32::MAX } else { events };
-        self.change(fd, |list| {
-            list.take(|wants| wants.at == at && wants.events & fired != 0, ready);
-            let union = list.union(at);
-            // If the system refuses, or the number has a new file, the waiters find that out themselves.
-            if union != 0 && !matches!(list.arm(fd, at, union), Ok(Armed::Again)) {
-                list.take(|wants| wants.at == at, ready);
+        self.change(fd, |place| {
+            if place.shared == Some(at) {
+                place.standing.event();
+            }
+            let before = ready.len();
+            place.list.take(|wants| wants.at == at && wants.events & fired != 0, ready);
+            let union = place.list.union(at);
+            if place.shared == Some(at) {
+                place.count_unwanted(ready.len() == before && union == 0);
+            } else if union != 0 && !matches!(place.arm(at, union), Ok(Armed::Again)) {
+                // The system refuses, or the number has a new file: the waiters find that out themselves.
+                place.list.take(|wants| wants.at == at, ready);
             }
         });
     }
 
-    /// Calls `change` with the list of `fd`, which may remove waiters.
-    fn change(&self, fd: RawFd, change: impl FnOnce(&mut List)) {
-        let Some(list) = self.list(fd) else { return };
-        let mut list = list.lock();
-        let before = list.waiters.len();
-        change(&mut list);
-        self.count_out(before - list.waiters.len());
+    /// Calls `change` with the place of `fd`, which may remove waiters.
+    fn change(&self, fd: RawFd, change: impl FnOnce(&mut Place<'_>)) {
+        let Some(place) = self.place(fd) else { return };
+        let mut place = self.lock(fd, place);
+        let before = place.list.waiters.len();
+        change(&mut place);
+        self.count_out(before - place.list.waiters.len());
+    }
+
+    fn add(&self, list: &mut List, wants: Wants) {
+        list.waiters.push(wants);
+        // Relaxed, here and below: a statistic. The thread that waits sees its own count.
+        self.waiters.fetch_add(1, Ordering::Relaxed);
     }
 
     fn count_out(&self, waiters: usize) {
@@ -270,12 +322,29 @@ impl Foreign {
         }
     }
 
-    fn list(&self, fd: RawFd) -> Option<&Mutex<List>> {
+    fn place(&self, fd: RawFd) -> Option<&Standing<List>> {
         let fd = usize::try_from(fd).ok()?;
         let chunk = self.chunks.get(fd / CHUNK)?;
-        let lists = chunk.get_or_init(|| (0..CHUNK).map(|_| Mutex::default()).collect());
-        Some(&lists[fd % CHUNK])
+        let places = chunk.get_or_init(|| (0..CHUNK).map(|_| Standing::new(List::default())).collect());
+        Some(&places[fd % CHUNK])
     }
+
+    fn lock<'a>(&self, fd: RawFd, standing: &'a Standing<List>) -> Place<'a> {
+        Place { fd, shared: self.shared_at(), list: standing.list.lock(), standing }
+    }
+
+    fn shared_at(&self) -> Option<RawFd> {
+        self.shared.get().map(Station::at)
+    }
+}
+
+/// The list of one descriptor, under its lock.
+struct Place<'a> {
+    fd: RawFd,
+    /// The shared station, if there is one.
+    shared: Option<RawFd>,
+    list: MutexGuard<'a, List>,
+    standing: &'a Standing<List>,
 }
 
 impl List {
@@ -288,33 +357,73 @@ impl List {
     fn take(&mut self, meant: impl Fn(&Wants) -> bool, taken: &mut Vec<Waiter>) {
         taken.extend(self.waiters.extract_if(.., |wants| meant(wants)).map(|wants| wants.waiter));
     }
+}
 
+impl Place<'_> {
     /// Takes the waiters whose registration is gone, because their file has been closed.
-    fn take_closed(&mut self, fd: RawFd, closed: &mut Vec<Waiter>) {
-        let mut stations: Vec<RawFd> = self.waiters.iter().map(|wants| wants.at).collect();
+    fn take_closed(&mut self, closed: &mut Vec<Waiter>) {
+        let mut stations: Vec<RawFd> = self.list.waiters.iter().map(|wants| wants.at).collect();
+        // A registration that stands without a waiter is forgotten, too, if it is gone.
+        stations.extend(self.shared.filter(|_| self.standing.stands()));
         stations.sort_unstable();
         stations.dedup();
         for at in stations {
-            if !matches!(self.arm(fd, at, self.union(at)), Ok(Armed::Again)) {
-                self.take(|wants| wants.at == at, closed);
+            let union = self.list.union(at);
+            if !matches!(self.arm(at, union), Ok(Armed::Again)) {
+                self.list.take(|wants| wants.at == at, closed);
             }
         }
     }
 
-    /// Arms `fd` for one event of `events` at a station.
-    fn arm(&mut self, fd: RawFd, at: RawFd, events: u32) -> io::Result<Armed> {
-        let event = libc::epoll_event { events: events | libc::EPOLLONESHOT as u32, u64: fd as u64 };
-        if let Some(place) = self.registered.iter().position(|&known| known == at) {
-            match control(at, libc::EPOLL_CTL_MOD, fd, event) {
-                Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {
-                    self.registered.swap_remove(place);
-                }
-                armed => return armed.map(|()| Armed::Again),
+    /// Arms the descriptor at a station: for one event of `events`, or for more and for good at the shared
+    /// one. There the system reports what is ready now, too.
+    fn arm(&mut self, at: RawFd, events: u32) -> io::Result<Armed> {
+        let stands = self.shared == Some(at);
+        let more = if stands { STANDING } else { libc::EPOLLONESHOT };
+        let event = libc::epoll_event { events: events | more as u32, u64: self.fd as u64 };
+        if self.list.registered.contains(&at) {
+            let Err(error) = control(at, libc::EPOLL_CTL_MOD, self.fd, event) else {
+                return Ok(Armed::Again);
+            };
+            self.forget(at);
+            if error.raw_os_error() != Some(libc::ENOENT) {
+                return Err(error);
             }
         }
-        control(at, libc::EPOLL_CTL_ADD, fd, event)?;
-        self.registered.push(at);
+        control(at, libc::EPOLL_CTL_ADD, self.fd, event)?;
+        self.list.registered.push(at);
+        if stands {
+            self.standing.begin();
+        }
         Ok(Armed::Anew)
+    }
+
+    /// Removes the registration at the shared station, if it stands.
+    fn leave(&mut self) {
+        if let Some(at) = self.shared
+            && self.standing.stands()
+        {
+            // It fails if the number has a new file, which is not registered.
+            let _ = control(at, libc::EPOLL_CTL_DEL, self.fd, libc::epoll_event { events: 0, u64: 0 });
+            self.forget(at);
+        }
+    }
+
+    /// Notes that there is no registration at a station any more.
+    fn forget(&mut self, at: RawFd) {
+        self.list.registered.retain(|&known| known != at);
+        if self.shared == Some(at) {
+            self.standing.end();
+            self.list.unwanted = 0;
+        }
+    }
+
+    /// Counts an event at the shared station that no waiter wanted, or begins to count anew.
+    fn count_unwanted(&mut self, is_unwanted: bool) {
+        self.list.unwanted = if is_unwanted { self.list.unwanted + 1 } else { 0 };
+        if self.list.unwanted >= UNWANTED {
+            self.leave();
+        }
     }
 }
 

@@ -85,9 +85,9 @@
 //!
 //! `waiter.rs`, `semaphore.rs`, `arena.rs` and `blocker.rs` state the protocols and name no system, so loom
 //! can run them. `poller.rs` and `desc.rs` put mio under them. `foreign.rs` (feature `foreign`) waits for
-//! descriptors of code that does not know the netpoller. `sys/` has what each system needs for precise
-//! time-outs, and the events that Windows does not report. `raw.rs` makes system calls without libc, also
-//! for `sched` and `runtime`.
+//! descriptors of code that does not know the netpoller; `standing.rs` is its protocol. `sys/` has what each
+//! system needs for precise time-outs, and the events that Windows does not report. `raw.rs` makes system
+//! calls without libc, also for `sched` and `runtime`.
 
 #![deny(unsafe_code)]
 // The models need only the protocols. Functions that only the poller calls are unused there.
@@ -96,6 +96,8 @@
 mod arena;
 mod blocker;
 mod semaphore;
+#[cfg(any(loom, all(feature = "foreign", target_os = "linux")))]
+mod standing;
 mod sync;
 mod waiter;
 
@@ -117,7 +119,7 @@ pub use waiter::{Direction, Waiter};
 #[cfg(not(loom))]
 pub use desc::{Attempt, PollDesc};
 #[cfg(all(feature = "foreign", target_os = "linux", not(loom)))]
-pub use foreign::{Foreign, Station};
+pub use foreign::{Foreign, Seen, Station};
 #[cfg(not(loom))]
 pub use poller::{Counters, Netpoll, Report, Turn};
 

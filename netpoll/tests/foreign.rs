@@ -1,4 +1,4 @@
-//! Waits for foreign descriptors, each at a station of its own.
+//! Waits for foreign descriptors, at stations of their own and at the shared one.
 
 #![cfg(target_os = "linux")]
 
@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use netpoll::{Netpoll, Station, Waiter};
+use netpoll::{Netpoll, Seen, Station, Waiter};
 
 const READ: u32 = libc::EPOLLIN as u32;
 const WRITE: u32 = libc::EPOLLOUT as u32;
@@ -185,4 +185,158 @@ fn a_turn_blocks_beside_a_station() {
     world.netpoll.break_poll();
     assert!(block(None));
     assert_eq!(world.poll(&world.one), [2]);
+}
+
+/// The shared station of a netpoller, at which registrations stand.
+struct Shared<'a>(&'a Netpoll, &'a Station);
+
+impl<'a> Shared<'a> {
+    fn of(netpoll: &'a Netpoll) -> Shared<'a> {
+        Shared(netpoll, netpoll.shared_station().unwrap())
+    }
+
+    /// Waits with a system call, and returns the words of the waiters for a closed file with this number.
+    fn arm(&self, fd: RawFd, events: u32, word: u64) -> Vec<u64> {
+        let mut stale = Vec::new();
+        self.0.foreign().wait(self.1, fd, events, Waiter::new(word), &mut stale).unwrap();
+        words(stale)
+    }
+
+    /// Begins an attempt at a descriptor that stands registered.
+    fn seen(&self, fd: RawFd) -> Seen {
+        self.0.foreign().seen(fd).expect("the descriptor does not stand registered")
+    }
+
+    fn wait_since(&self, seen: Seen, fd: RawFd, events: u32, word: u64) -> bool {
+        self.0.foreign().wait_since(fd, events, Waiter::new(word), seen)
+    }
+
+    /// Returns the words that a poll wakes.
+    fn poll(&self) -> Vec<u64> {
+        let mut ready = Vec::new();
+        self.0.poll_now(&mut ready);
+        words(ready)
+    }
+}
+
+#[test]
+fn a_registration_that_stands_serves_each_wait_and_tells_of_each_event_between() {
+    let netpoll = Netpoll::new().unwrap();
+    let shared = Shared::of(&netpoll);
+    let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+    let fd = ours.as_raw_fd();
+    assert_eq!(netpoll.foreign().seen(fd), None);
+    assert_eq!(shared.arm(fd, READ, 1), []);
+    // There is room to write, for which no one waits.
+    assert_eq!(shared.poll(), []);
+    for round in 0..200 {
+        theirs.write_all(b"x").unwrap();
+        assert_eq!(shared.poll(), [1], "round {round}");
+        ours.read_exact(&mut [0]).unwrap();
+        let seen = shared.seen(fd);
+        assert!(shared.wait_since(seen, fd, READ, 1));
+    }
+    assert_eq!(netpoll.sources(), 1);
+    // An event between the attempt and the wait.
+    let seen = shared.seen(fd);
+    theirs.write_all(b"x").unwrap();
+    assert_eq!(shared.poll(), [1]);
+    assert!(!shared.wait_since(seen, fd, READ, 2));
+    assert_eq!(netpoll.sources(), 0);
+    // A wait with a system call hears of what is ready already.
+    assert_eq!(shared.arm(fd, READ, 3), []);
+    assert_eq!(shared.poll(), [3]);
+    // The end wakes all.
+    let seen = shared.seen(fd);
+    assert!(shared.wait_since(seen, fd, READ, 4) && shared.wait_since(seen, fd, READ, 5));
+    drop(theirs);
+    assert_eq!(shared.poll(), [4, 5]);
+}
+
+#[test]
+fn a_wait_finds_out_by_arming_that_its_number_was_used_again() {
+    let netpoll = Netpoll::new().unwrap();
+    let shared = Shared::of(&netpoll);
+    let ((old, _peer), (new, mut sender)) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
+    let fd = old.as_raw_fd();
+    shared.arm(fd, READ, 1);
+    assert_eq!(shared.poll(), []);
+    replace(fd, new.as_raw_fd());
+    let seen = shared.seen(fd);
+    assert!(shared.wait_since(seen, fd, READ, 2));
+    sender.write_all(b"new").unwrap();
+    assert_eq!(shared.poll(), [], "no event comes");
+    assert_eq!(shared.arm(fd, READ, 3), [1, 2]);
+    assert!(!shared.wait_since(seen, fd, READ, 4), "the registration is another one");
+    assert_eq!(shared.poll(), [3]);
+}
+
+#[test]
+fn what_a_descriptor_leaves_behind_makes_no_events() {
+    let netpoll = Netpoll::new().unwrap();
+    let shared = Shared::of(&netpoll);
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    let (fd, other) = (ours.as_raw_fd(), ours.try_clone().unwrap());
+    shared.arm(fd, READ, 1);
+    let seen = shared.seen(fd);
+    netpoll.foreign().leave(fd);
+    assert_eq!(netpoll.foreign().seen(fd), None);
+    assert!(!shared.wait_since(seen, fd, READ, 2));
+    drop(ours);
+    let mut waiters = Vec::new();
+    netpoll.foreign().closed(fd, &mut waiters);
+    assert_eq!(words(waiters), [1]);
+    assert_eq!(shared.poll(), []);
+    theirs.write_all(b"for the other descriptor").unwrap();
+    let events = |millis| {
+        let mut turn = netpoll.begin_block().unwrap();
+        turn.publish(1);
+        let start = Instant::now();
+        turn.block(1, Some(Duration::from_millis(millis)), &mut Vec::new()).unwrap();
+        start.elapsed() < Duration::from_millis(millis)
+    };
+    assert!(!events(30), "the poller was woken for a descriptor that is closed");
+    drop(other);
+}
+
+/// A close that was not seen: the registration is gone, and no waiter is there who would find that out.
+#[test]
+fn a_close_that_is_told_late_ends_what_stands() {
+    let netpoll = Netpoll::new().unwrap();
+    let shared = Shared::of(&netpoll);
+    let (ours, _theirs) = UnixStream::pair().unwrap();
+    let fd = ours.as_raw_fd();
+    shared.arm(fd, WRITE, 1);
+    assert_eq!(shared.poll(), [1]);
+    netpoll.foreign().closed(fd, &mut Vec::new());
+    assert!(netpoll.foreign().seen(fd).is_some(), "the descriptor is open");
+    drop(ours);
+    netpoll.foreign().closed(fd, &mut Vec::new());
+    assert_eq!(netpoll.foreign().seen(fd), None);
+}
+
+/// Events that no one waits for must not wake the poller for ever.
+#[test]
+fn a_registration_ends_after_many_events_that_no_one_wants() {
+    let netpoll = Netpoll::new().unwrap();
+    let shared = Shared::of(&netpoll);
+    let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+    let fd = ours.as_raw_fd();
+    shared.arm(fd, READ, 1);
+    let mut event = || {
+        theirs.write_all(b"x").unwrap();
+        let woken = shared.poll();
+        ours.read_exact(&mut [0]).unwrap();
+        woken
+    };
+    assert_eq!(event(), [1]);
+    // One that is wanted begins the count anew.
+    (0..60).for_each(|_| assert_eq!(event(), []));
+    assert!(shared.wait_since(shared.seen(fd), fd, READ, 2));
+    assert_eq!(event(), [2]);
+    let unwanted = (0..1000).take_while(|_| event().is_empty() && netpoll.foreign().seen(fd).is_some());
+    assert_eq!(unwanted.count(), 63);
+    // The next wait registers it anew.
+    assert_eq!(shared.arm(fd, READ, 3), []);
+    assert_eq!(event(), [3]);
 }

@@ -14,7 +14,8 @@
 use std::os::fd::RawFd;
 use std::ptr;
 
-use netpoll::Waiter;
+pub use netpoll::Seen;
+use netpoll::{Foreign, Waiter};
 use timers::clock;
 
 use crate::api::park::{Waiting, is_interrupted};
@@ -82,9 +83,50 @@ pub fn wait(fds: &[(RawFd, u32)], until: u64) -> End {
     keep_errno(|| wait_for(fds, until))
 }
 
+/// Returns what `wait_since` needs to wait for `fd` without a system call, after an attempt that follows;
+/// `None` if this caller cannot. *Runs on: a green thread, in user code.*
+#[inline]
+pub fn seen(fd: RawFd) -> Option<Seen> {
+    // SAFETY: as in `wait_for`.
+    let m = unsafe { own_m() };
+    let seen = m.sched().netpoll.foreign_if_any()?.seen(fd);
+    seen.filter(|_| may_move(current_g().expect("a green thread runs here").shared()))
+}
+
+/// As `wait`, for `EPOLLIN` or `EPOLLOUT` of one descriptor. `seen` is from before the caller's attempt. If
+/// the number was closed and used again unseen, no event comes: so `until` must be near. *Runs on: as `wait`,
+/// after `seen`.*
+pub fn wait_since(seen: Seen, fd: RawFd, events: u32, until: u64) -> End {
+    keep_errno(|| {
+        // SAFETY: as in `wait_for`.
+        let foreign = unsafe { own_m() }.sched().netpoll.foreign();
+        let waiting = Waiting::begin_for(Why::Socket, Cancel::Ends);
+        let ticket = waiting.ticket();
+        let waiter = Waiter::new(ticket.word());
+        if !unpaused(|| foreign.wait_since(fd, events, waiter, seen)) {
+            return End::Again;
+        }
+        let outcome = park_here(waiting, until);
+        if outcome != Outcome::Woken {
+            unpaused(|| foreign.withdraw(fd, waiter));
+        }
+        end_of(ticket.g, outcome)
+    })
+}
+
+/// Returns the M of this OS thread.
+///
+/// # Safety
+/// A green thread runs here, and uses the M no longer than its runtime lives, which the green thread keeps
+/// until it ends.
+unsafe fn own_m<'m>() -> OwnM<'m> {
+    // SAFETY: this contract.
+    unsafe { OwnM::new(&*on_m(|m| ptr::from_ref(m.shared())).expect("a green thread runs on an M")) }
+}
+
 fn wait_for(fds: &[(RawFd, u32)], until: u64) -> End {
-    // SAFETY: the M of this OS thread lives as long as its runtime, which this G keeps until it ends.
-    let m = unsafe { OwnM::new(&*on_m(|m| ptr::from_ref(m.shared())).expect("a green thread runs on an M")) };
+    // SAFETY: the caller is a green thread, and its runtime lives as long as it.
+    let m = unsafe { own_m() };
     let moves = may_move(current_g().expect("a green thread runs here").shared());
     let netpoll = &m.sched().netpoll;
     let station = match if moves { netpoll.shared_station() } else { m.station() } {
@@ -185,18 +227,28 @@ fn end_of(g: GRef, outcome: Outcome) -> End {
 /// Ends the waits of foreign code for `fd` in all runtimes, because the descriptor has been closed. *Runs on:
 /// any thread.*
 pub fn closed(fd: RawFd) {
+    let mut waiters = Vec::new();
+    in_each_runtime(|foreign| foreign.closed(fd, &mut waiters));
+    keep_errno(|| end_as_closed(&mut waiters, None));
+}
+
+/// Lets no runtime rely on what it knows of `fd`, which is about to be closed, or is new. *Runs on: any
+/// thread.*
+pub fn leave(fd: RawFd) {
+    in_each_runtime(|foreign| foreign.leave(fd));
+}
+
+fn in_each_runtime(mut call: impl FnMut(&Foreign)) {
     if fork::is_forked() {
         // The waits are the parent's, and so is the epoll instance, which the child has inherited.
         return;
     }
     keep_errno(|| {
-        let mut waiters = Vec::new();
         for sched in Sched::all() {
             if let Some(foreign) = sched.netpoll.foreign_if_any() {
-                unpaused(|| foreign.closed(fd, &mut waiters));
+                unpaused(|| call(foreign));
             }
         }
-        end_as_closed(&mut waiters, None);
     });
 }
 

@@ -30,6 +30,10 @@ const TEXT: &str =
 
 static FORKED: AtomicBool = AtomicBool::new(false);
 
+/// True if children may have been made without the functions of `pthread_atfork`, so that this module does
+/// not know of them. Each code that sees such a call writes it, and it never becomes false.
+pub static UNSEEN: AtomicBool = AtomicBool::new(false);
+
 /// Returns `true` if this process is a forked child.
 #[inline]
 pub fn is_forked() -> bool {
