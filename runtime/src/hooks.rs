@@ -127,8 +127,10 @@ pub mod functions {
         pub use interpose::checked::{__poll_chk, __ppoll_chk, __read_chk, __recv_chk, __recvfrom_chk};
         pub use interpose::close::{close, close_range, closefrom, dup2, dup3};
         pub use interpose::connect::connect;
+        pub use interpose::mode::{dup, fcntl, fcntl64, ioctl, setsockopt, socket, socketpair};
         pub use interpose::names::getaddrinfo;
         pub use interpose::poll::{epoll_wait, poll, ppoll};
+        pub use interpose::process::{_Fork, clone, vfork};
         pub use interpose::read::{preadv2, preadv64v2, read, readv, recv, recvfrom, recvmsg};
         pub use interpose::select::{pselect, select};
         pub use interpose::sleep::{clock_nanosleep, nanosleep, sleep, thrd_sleep, usleep};
@@ -196,14 +198,19 @@ macro_rules! __interposed {
         $crate::$define! {
             accept = $crate::hooks::functions::$from::accept;
             accept4 = $crate::hooks::functions::$from::accept4;
+            clone = $crate::hooks::functions::interposed::clone;
             close = $crate::hooks::functions::$from::close;
             close_range = $crate::hooks::functions::$from::close_range;
             closefrom = $crate::hooks::functions::$from::closefrom;
             connect = $crate::hooks::functions::$from::connect;
+            dup = $crate::hooks::functions::$from::dup;
             dup2 = $crate::hooks::functions::$from::dup2;
             dup3 = $crate::hooks::functions::$from::dup3;
             epoll_wait = $crate::hooks::functions::$from::epoll_wait;
+            fcntl = $crate::hooks::functions::$from::fcntl;
+            fcntl64 = $crate::hooks::functions::$from::fcntl64;
             getaddrinfo = $crate::hooks::functions::$from::getaddrinfo;
+            ioctl = $crate::hooks::functions::$from::ioctl;
             poll = $crate::hooks::functions::$from::poll;
             ppoll = $crate::hooks::functions::$from::ppoll;
             pselect = $crate::hooks::functions::$from::pselect;
@@ -213,6 +220,8 @@ macro_rules! __interposed {
             sleep = $crate::hooks::functions::$from::sleep;
             thrd_sleep = $crate::hooks::functions::$from::thrd_sleep;
             usleep = $crate::hooks::functions::$from::usleep;
+            vfork = $crate::hooks::functions::interposed::vfork;
+            _Fork = $crate::hooks::functions::interposed::_Fork;
             preadv2 = $crate::hooks::functions::$from::preadv2;
             preadv64v2 = $crate::hooks::functions::$from::preadv64v2;
             pwritev2 = $crate::hooks::functions::$from::pwritev2;
@@ -225,6 +234,9 @@ macro_rules! __interposed {
             send = $crate::hooks::functions::$from::send;
             sendmsg = $crate::hooks::functions::$from::sendmsg;
             sendto = $crate::hooks::functions::$from::sendto;
+            setsockopt = $crate::hooks::functions::$from::setsockopt;
+            socket = $crate::hooks::functions::$from::socket;
+            socketpair = $crate::hooks::functions::$from::socketpair;
             write = $crate::hooks::functions::$from::write;
             writev = $crate::hooks::functions::$from::writev;
             __poll_chk = $crate::hooks::functions::$from::__poll_chk;
@@ -339,7 +351,6 @@ macro_rules! __simulated_threads {
             __simulated
             bind = $crate::hooks::functions::both::bind;
             copy_file_range = $crate::hooks::functions::both::copy_file_range;
-            dup = $crate::hooks::functions::both::dup;
             epoll_create = $crate::hooks::functions::both::epoll_create;
             epoll_create1 = $crate::hooks::functions::both::epoll_create1;
             epoll_ctl = $crate::hooks::functions::both::epoll_ctl;
@@ -348,22 +359,16 @@ macro_rules! __simulated_threads {
             eventfd = $crate::hooks::functions::both::eventfd;
             eventfd_read = $crate::hooks::functions::both::eventfd_read;
             eventfd_write = $crate::hooks::functions::both::eventfd_write;
-            fcntl = $crate::hooks::functions::both::fcntl;
-            fcntl64 = $crate::hooks::functions::both::fcntl64;
             gethostbyname = $crate::hooks::functions::both::gethostbyname;
             getpeername = $crate::hooks::functions::both::getpeername;
             getsockname = $crate::hooks::functions::both::getsockname;
             getsockopt = $crate::hooks::functions::both::getsockopt;
-            ioctl = $crate::hooks::functions::both::ioctl;
             listen = $crate::hooks::functions::both::listen;
             recvmmsg = $crate::hooks::functions::both::recvmmsg;
             sendfile = $crate::hooks::functions::both::sendfile;
             sendfile64 = $crate::hooks::functions::both::sendfile64;
             sendmmsg = $crate::hooks::functions::both::sendmmsg;
-            setsockopt = $crate::hooks::functions::both::setsockopt;
             shutdown = $crate::hooks::functions::both::shutdown;
-            socket = $crate::hooks::functions::both::socket;
-            socketpair = $crate::hooks::functions::both::socketpair;
             splice = $crate::hooks::functions::both::splice;
             timerfd_create = $crate::hooks::functions::both::timerfd_create;
             timerfd_gettime = $crate::hooks::functions::both::timerfd_gettime;

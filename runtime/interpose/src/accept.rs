@@ -6,6 +6,7 @@ use std::ffi::c_int;
 use libc::{sockaddr, socklen_t};
 use sched::sync::Mutex;
 
+use super::fd;
 use super::raw::{self, call};
 use super::wait::{AGAIN, Direction, repeat};
 use super::{begin_call, finish};
@@ -34,10 +35,12 @@ pub unsafe extern "C-unwind" fn accept4(
 ) -> c_int {
     // SAFETY: the caller's arguments.
     let block = || unsafe { call!(libc::SYS_accept4, fd, address, len, flags) };
-    if !begin_call(fd) {
-        return finish(block()) as c_int;
-    }
-    finish(repeat(fd, Direction::Read, || attempt(fd, block), block)) as c_int
+    let accepted = match begin_call(fd) {
+        true => repeat(fd, Direction::Read, || attempt(fd, block), block),
+        false => block(),
+    };
+    fd::note_new(accepted);
+    finish(accepted) as c_int
 }
 
 /// Accepts a connection if there is one. Another process, or a call that is not hooked, may take it from

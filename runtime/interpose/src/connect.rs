@@ -4,6 +4,7 @@ use std::ffi::c_int;
 
 use libc::{sockaddr, socklen_t};
 
+use super::fd;
 use super::process::blocking;
 use super::raw::{self, call};
 use super::wait::{AGAIN, Call, Direction, Waited};
@@ -25,6 +26,7 @@ pub unsafe extern "C-unwind" fn connect(fd: c_int, address: *const sockaddr, len
         // A Unix socket waits for room in the listener's queue, and tells no poller: it blocks its OS thread.
         return finish(block()) as c_int;
     }
+    fd::forget_wait(fd);
     finish(connect_inet(fd, block)) as c_int
 }
 

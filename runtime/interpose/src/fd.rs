@@ -1,5 +1,5 @@
-//! What is known of each descriptor: what it is, which saves a system call with each `read`, and how many
-//! green threads wait for it.
+//! What is known of each descriptor: what it is, which saves a system call with each `read`; whether a green
+//! thread has waited for it; whether other descriptors have its file; and how many green threads wait now.
 //!
 //! What a descriptor is can be wrong at any time: its number may have been closed and used again by a call
 //! that is not hooked. Each use finds that out by an error, and asks anew:
@@ -11,6 +11,10 @@
 //! | pipe | a file | the wait is refused with `EPERM`; a read may be short |
 //! | pipe | another thing | `EOPNOTSUPP` |
 //! | file or other | a socket, a pipe or a terminal | the call may block its OS thread, and is rescued |
+//!
+//! A descriptor that was waited for is registered with the poller, and a later wait relies on that
+//! (`wait.rs`). A close that is not hooked ends the registration unseen. So a new descriptor of `accept` or
+//! `socket` has not been waited for, and other waits look after a while.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,13 +34,18 @@ pub(super) enum Kind {
 }
 
 const KIND: u32 = 0b111;
-const WAITER: u32 = 0b1000;
+/// A green thread has waited for the descriptor since it was made.
+const WAITED: u32 = 0b1000;
+/// `accept` or `socket` has returned it, and it was not duplicated since: no other descriptor of this process
+/// has the file.
+const ALONE: u32 = 0b1_0000;
+const WAITER: u32 = 0b10_0000;
 
 /// Descriptors from here on are not remembered.
-const MAX_FD: usize = 1 << 20;
+pub(super) const MAX_FD: usize = 1 << 20;
 
-/// For each descriptor its kind, and above it the number of its waiters. Not in allocated memory: signal
-/// handlers may call `write`. A page takes memory when the first of its descriptors is used.
+/// For each descriptor its kind and the two marks, and above them the number of its waiters. Not in allocated
+/// memory: signal handlers may call `write`. A page takes memory when the first of its descriptors is used.
 static WORDS: [AtomicU32; MAX_FD] = [const { AtomicU32::new(0) }; MAX_FD];
 
 /// One more than the largest descriptor that has been asked about or waited for.
@@ -106,7 +115,58 @@ fn look(fd: c_int) -> Kind {
     }
 }
 
-/// Forgets what `fd` is, because it has been closed. Returns `true` if a green thread waits for it.
+/// Returns `true` if a green thread has waited for `fd` since it was made, as far as is known.
+#[inline]
+pub(super) fn has_waited(fd: c_int) -> bool {
+    word(fd).is_some_and(|word| word.load(Ordering::Relaxed) & WAITED != 0)
+}
+
+/// Notes that a green thread waits for `fd`.
+pub(super) fn note_wait(fd: c_int) {
+    if let Some(word) = word_in_use(fd) {
+        word.fetch_or(WAITED, Ordering::Relaxed);
+    }
+}
+
+/// Lets the next wait for `fd` register it.
+#[inline]
+pub(super) fn forget_wait(fd: c_int) {
+    if has_waited(fd)
+        && let Some(word) = word(fd)
+    {
+        word.fetch_and(!WAITED, Ordering::Relaxed);
+    }
+}
+
+/// Notes that `fd` has a new file, and that no other descriptor of this process has it. Does nothing for an
+/// error.
+pub(super) fn note_new(fd: isize) {
+    if let Some(word) = c_int::try_from(fd).ok().and_then(word_in_use) {
+        let kept = |word: u32| Some(word & !(KIND | WAITED) | ALONE);
+        let _ = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, kept);
+    }
+}
+
+/// Notes that `new` has the file of `fd` now. Does nothing for an error.
+pub(super) fn note_duplicate(fd: c_int, new: isize) {
+    if new < 0 {
+        return;
+    }
+    for (fd, marks) in [(fd, ALONE), (new as c_int, KIND | WAITED | ALONE)] {
+        if let Some(word) = word(fd) {
+            word.fetch_and(!marks, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Returns `true` if no other descriptor of this process has the file of `fd`, and no green thread has waited
+/// for it, as far as is known.
+pub(super) fn is_alone_and_new(fd: c_int) -> bool {
+    word(fd).is_some_and(|word| word.load(Ordering::Relaxed) & (ALONE | WAITED) == ALONE)
+}
+
+/// Forgets what `fd` is, because it has been closed. Returns `true` if a green thread waits for it, or has
+/// waited since `forget_wait`.
 #[inline]
 pub(super) fn forget(fd: c_int) -> bool {
     let Some(word) = word(fd) else { return false };
@@ -115,7 +175,7 @@ pub(super) fn forget(fd: c_int) -> bool {
     // descriptor closed.
     match word.load(Ordering::Relaxed) {
         0 => false,
-        _ => word.fetch_and(!KIND, Ordering::Relaxed) >= WAITER,
+        _ => word.fetch_and(!(KIND | WAITED | ALONE), Ordering::Relaxed) & !(KIND | ALONE) != 0,
     }
 }
 
@@ -126,7 +186,10 @@ impl<'a> Waits<'a> {
     pub(super) fn begin(fds: &'a [(c_int, u32)]) -> Self {
         for &(fd, _) in fds {
             if let Some(word) = word_in_use(fd) {
-                word.fetch_add(WAITER, Ordering::Relaxed);
+                let before = word.fetch_add(WAITER, Ordering::Relaxed);
+                if before & WAITED == 0 {
+                    note_wait(fd);
+                }
             }
         }
         Waits(fds)

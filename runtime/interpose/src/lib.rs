@@ -18,9 +18,10 @@
 //! - `raw.rs`: what hooks ask the system: hooks never call hooks, and nothing here writes `errno` but
 //!   `finish`.
 //! - `fd.rs`: what is known of a descriptor: what it is, and whether a green thread waits for it.
-//! - `wait.rs`: the loop of attempts and waits, and the descriptor's own time-outs.
+//! - `wait.rs`: the loop of attempts and waits; `mode.rs`: the descriptor's mode and its time limits,
+//!   which are remembered (`mode/remembered.rs`).
 //! - `message.rs`: lists of buffers of which a part is done.
-//! - `process.rs`: children of `vfork`, which do not park.
+//! - `process.rs`: children of `vfork`, which do not park, and the calls that make them.
 //! - `futex.rs`: `futex`, by which std's locks wait. (`syscall`, which makes it, is in `syscall.rs` of
 //!   `monochrome`.)
 //! - `host.rs`: what the hooks ask of `monochrome`.
@@ -50,9 +51,10 @@ mod fd;
 pub mod futex;
 pub mod host;
 mod message;
+pub mod mode;
 pub mod names;
 pub mod poll;
-mod process;
+pub mod process;
 mod raw;
 pub mod read;
 pub mod select;
@@ -122,6 +124,9 @@ fn finish_failed(result: isize) -> isize {
     }
     fail(result)
 }
+
+/// The result of an attempt that would wait.
+const AGAIN: isize = error(libc::EAGAIN);
 
 /// An error as system calls return it.
 const fn error(errno: c_int) -> isize {

@@ -1,5 +1,5 @@
-//! The root of the crate `runtime/interpose/models`: the locks of C and the records of threads alone, for
-//! loom models (`ci/models.sh`).
+//! The root of the crate `runtime/interpose/models`: the locks of C, the records of threads and what is
+//! remembered of descriptors alone, for loom models (`ci/models.sh`).
 //!
 //! The files with protocols are those of the crate `interpose`. What they rest on has a stand-in here, in
 //! `models/`: waits for a word (the table of `waits`, which has models of its own, and the kernel), glibc's
@@ -24,6 +24,12 @@ mod models {
 
 mod futex;
 mod sync;
+
+/// What is remembered of descriptors.
+#[rustfmt::skip]
+mod mode {
+    mod remembered;
+}
 
 /// The files of `threads/`. rustfmt does not find them by this root, but by `lib.rs`.
 #[rustfmt::skip]

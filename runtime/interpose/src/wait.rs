@@ -2,40 +2,19 @@
 //! again.
 
 use std::ffi::c_int;
-use std::time::Duration;
 
-use sched::foreign::{self, End};
+use sched::foreign::{self, End, Seen};
 use timers::clock;
 
-use super::fd::Waits;
+pub(super) use super::AGAIN;
+use super::fd::{self, Waits};
+pub(super) use super::mode::Direction;
 use super::process::{self, blocking};
-use super::{error, raw};
+use super::{error, mode, raw};
 
-pub(super) const AGAIN: isize = error(libc::EAGAIN);
-
-/// What a call waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
-    Read,
-    Write,
-}
-
-impl Direction {
-    fn events(self) -> u32 {
-        match self {
-            Direction::Read => libc::EPOLLIN as u32,
-            Direction::Write => libc::EPOLLOUT as u32,
-        }
-    }
-
-    /// The option of a socket that limits the time of such calls.
-    fn timeout_option(self) -> c_int {
-        match self {
-            Direction::Read => libc::SO_RCVTIMEO,
-            Direction::Write => libc::SO_SNDTIMEO,
-        }
-    }
-}
+/// A wait that relies on a registration looks after this time whether the number has a new file: it may have
+/// been closed and used again by calls that are not hooked.
+const LOOK_NS: u64 = 100_000_000;
 
 /// A call that has met `EAGAIN`: it waits and attempts again, as often as need be, within the time that its
 /// socket allows.
@@ -60,28 +39,50 @@ impl Call {
     /// closed.
     #[cold]
     pub(super) fn begin(fd: c_int, direction: Direction) -> Result<Call, isize> {
-        let flags = raw::flags(fd);
-        if flags < 0 {
-            return Err(flags);
-        }
-        if flags & libc::O_NONBLOCK as isize != 0 {
-            return Err(AGAIN);
-        }
-        Ok(Call { fd, direction, until: time_limit(fd, direction) })
+        Call::begin_since(None, fd, direction)
+    }
+
+    /// As `begin`. With `seen`, which relies on the registration of the descriptor, its mode and its limit
+    /// may be remembered.
+    fn begin_since(seen: Option<Seen>, fd: c_int, direction: Direction) -> Result<Call, isize> {
+        Ok(Call { fd, direction, until: mode::limit(fd, direction, seen.is_some())? })
     }
 
     /// Begins as `begin` does, for a descriptor whose mode the caller knows to be blocking.
     pub(super) fn begin_blocking(fd: c_int, direction: Direction) -> Call {
-        Call { fd, direction, until: time_limit(fd, direction) }
+        let limit = mode::asked_limit(fd, direction);
+        Call { fd, direction, until: limit.map_or(clock::NEVER, clock::after) }
     }
 
     fn is_ready(&self) -> bool {
         raw::ready_now(self.fd, self.direction.events() as i16) != 0
     }
 
+    /// Parks until the descriptor may be ready. `seen` is from before the last attempt: with it no system
+    /// call is needed.
+    fn wait_since(&mut self, seen: Option<Seen>) -> Waited {
+        if let Some(seen) = seen {
+            let look = clock::now() + LOOK_NS;
+            let end = wait_since(seen, self.fd, self.direction.events(), self.until.min(look));
+            if end != End::TimedOut || self.until <= look {
+                return self.waited(end);
+            }
+            fd::forget_wait(self.fd);
+            match mode::limit(self.fd, self.direction, false) {
+                Ok(until) => self.until = self.until.min(until),
+                Err(result) => return Waited::Over(result),
+            }
+        }
+        self.wait()
+    }
+
     /// Parks until the descriptor may be ready.
     pub(super) fn wait(&self) -> Waited {
-        match wait(&[(self.fd, self.direction.events())], self.until) {
+        self.waited(wait(&[(self.fd, self.direction.events())], self.until))
+    }
+
+    fn waited(&self, end: End) -> Waited {
+        match end {
             End::Again => Waited::Ready,
             // The M looks at its station when it is free. So the time may be up although the descriptor
             // became ready in time.
@@ -103,6 +104,22 @@ pub(super) fn wait(fds: &[(c_int, u32)], until: u64) -> End {
     foreign::wait(fds, until)
 }
 
+/// As `wait`, for one descriptor that stands registered.
+fn wait_since(seen: Seen, fd: c_int, events: u32, until: u64) -> End {
+    if !process::is_own() {
+        return End::Refused(libc::EPERM);
+    }
+    let fds = [(fd, events)];
+    let _waits = Waits::begin(&fds);
+    foreign::wait_since(seen, fd, events, until)
+}
+
+/// Returns what a wait needs that relies on the registration of `fd`. An attempt follows.
+#[inline]
+fn seen(fd: c_int) -> Option<Seen> {
+    if fd::has_waited(fd) { foreign::seen(fd) } else { None }
+}
+
 /// Returns the error for a wait that the green thread's fate has ended, or that of its descriptor.
 pub(super) fn of_interruption(end: End) -> isize {
     match end {
@@ -122,8 +139,9 @@ pub(super) fn repeat(
     mut attempt: impl FnMut() -> isize,
     block: impl FnOnce() -> isize,
 ) -> isize {
+    let seen = seen(fd);
     match attempt() {
-        AGAIN => repeat_slow(fd, direction, attempt, block),
+        AGAIN => repeat_slow(fd, direction, seen, attempt, block),
         done => done,
     }
 }
@@ -132,38 +150,24 @@ pub(super) fn repeat(
 fn repeat_slow(
     fd: c_int,
     direction: Direction,
+    mut seen: Option<Seen>,
     mut attempt: impl FnMut() -> isize,
     block: impl FnOnce() -> isize,
 ) -> isize {
-    let call = match Call::begin(fd, direction) {
+    let mut call = match Call::begin_since(seen, fd, direction) {
         Ok(call) => call,
         Err(result) => return result,
     };
     loop {
-        match call.wait() {
-            Waited::Ready => match attempt() {
-                AGAIN => {}
-                done => return done,
-            },
+        match call.wait_since(seen) {
+            Waited::Ready => {}
             Waited::Over(result) => return result,
             Waited::Blocks => return blocking(block),
         }
-    }
-}
-
-/// Returns until when a call on the socket `fd` that begins now may wait, on the runtime's clock.
-fn time_limit(fd: c_int, direction: Direction) -> u64 {
-    #[derive(Default)]
-    #[repr(C)]
-    struct Time {
-        seconds: libc::time_t,
-        microseconds: libc::suseconds_t,
-    }
-    match raw::option::<Time>(fd, libc::SOL_SOCKET, direction.timeout_option()) {
-        Ok(Time { seconds: 0, microseconds: 0 }) | Err(_) => clock::NEVER,
-        Ok(Time { seconds, microseconds }) => clock::after(
-            Duration::from_secs(seconds.try_into().unwrap_or(u64::MAX))
-                .saturating_add(Duration::from_micros(microseconds.try_into().unwrap_or(0))),
-        ),
+        seen = self::seen(fd);
+        match attempt() {
+            AGAIN => {}
+            done => return done,
+        }
     }
 }

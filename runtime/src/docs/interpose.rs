@@ -57,6 +57,8 @@
 //! | `getaddrinfo` | runs in [`blocking`](crate::blocking), because its inner calls are glibc's own: each look-up takes an OS thread, at most [`blocking_threads`](crate::Builder::blocking_threads) at once. An address as text takes none |
 //! | `syscall`, of it only `futex` as std and `parking_lot` use it | [locks of std](#locks-of-std) |
 //! | `close` `close_range` `closefrom` `dup2` `dup3` | nothing; they end the waits for each descriptor that is closed or replaced |
+//! | `fcntl` `ioctl` `setsockopt` `socket` `socketpair` `dup` | nothing; they change what is remembered |
+//! | `vfork` `clone` `_Fork` | nothing; later waits ask whether this is a [child](#children-of-vfork) |
 //!
 //! C code that is compiled with `_FORTIFY_SOURCE` calls `__read_chk`, `__recv_chk`, `__recvfrom_chk`,
 //! `__poll_chk` and `__ppoll_chk` instead. These are caught, too.
@@ -121,11 +123,11 @@
 //! - **A pipe** costs 35 ns more for each call, and 110 ns more on an AMD EPYC. The kernel reads and writes
 //!   it without waiting by `preadv2` and `pwritev2` alone. All but about 5 ns of this is the kernel's. To ask
 //!   first is dearer: `FIONREAD` and `read`, or `poll` and `read`, took twice as much on that EPYC.
-//! - **A call that waits** makes four more system calls than a socket of [`net`](crate::net). It asks for the
-//!   descriptor's mode, for its time limit and for the id of the process, and arms the registration. A round
-//!   trip over TCP between two green threads took 4.7 to 5.0 us, and with the runtime's sockets 3.9 to 4.3.
-//!   That is 1.14 to 1.26 times as long, in twelve pairs of runs, with 1 P and with 2, while other programs
-//!   ran.
+//! - **A call that waits** makes three more system calls than a socket of [`net`](crate::net). It asks for
+//!   the descriptor's mode and for its time limit, and arms the registration. A round trip over TCP between
+//!   two green threads took 4.7 to 5.0 us with a fourth one, and with the runtime's sockets 3.9 to 4.3. That
+//!   is 1.14 to 1.26 times as long, in twelve pairs of runs, with 1 P and with 2, while other programs ran.
+//!   With [thread-locals of its own](#with-thread-locals-of-its-own) a closure makes none of these calls.
 //!
 //! # Locks of std
 //!
@@ -188,7 +190,11 @@
 //!   it;
 //! - a wait in std's `park`, in its `recv`, in `crossbeam-channel`, takes no OS thread, and no message is
 //!   passed over;
-//! - a wait for a lock or a condition of `parking_lot` parks.
+//! - a wait for a lock or a condition of `parking_lot` parks;
+//! - a descriptor stays registered after its first wait, and its mode and its time limits are remembered. So
+//!   later waits need no system calls. What other code does by system calls without libc is noticed after
+//!   100 ms: that the descriptor was closed and its number used again, or that its mode or its limit has
+//!   changed.
 //!
 //! # What is not caught
 //!
@@ -217,7 +223,8 @@
 //! Such a child has the memory of its parent, but descriptors of its own: its `close` and `dup2` end no wait
 //! of the parent. A caught call that would wait there blocks the child. A lock of std must not be waited for
 //! there, and nothing of this crate may be called. Like every child of `vfork`, it may make system calls, and
-//! call `exec` or `_exit`.
+//! call `exec` or `_exit`. The same holds for children of `clone` and `_Fork`, and of `syscall` with the
+//! numbers of these calls. One that is made by a system call without libc must not wait in a caught call.
 //!
 //! # Hazards
 //!

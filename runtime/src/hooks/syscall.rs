@@ -8,9 +8,9 @@ use std::ffi::c_long;
 
 /// Defines forms of `syscall`. Each has numbers and the functions that perform them.
 ///
-/// A form has no frame of its own, so that a call like `vfork` or `clone` returns twice to its caller. libc's
-/// function takes a variable number of arguments. With both conventions they are where those of a function of
-/// seven arguments are. The caller has not set those that the system call does not have.
+/// A form has no frame of its own, so that a call like `vfork` or `clone` returns twice to its caller. Such a
+/// call is noted. libc's function takes a variable number of arguments. With both conventions they are where
+/// a function of seven arguments has them. The caller has not set those beyond the system call's own.
 macro_rules! forms {
     ($($(#[$about:meta])* $form:ident: $($number:ident $function:ident = $is:expr => $path:path,)*;)*) => {$(
         $(#[$about])*
@@ -27,6 +27,15 @@ macro_rules! forms {
                     concat!("cmp rdi, {", stringify!($number), "}"),
                     concat!("je {", stringify!($function), "}"),
                 )*
+                "cmp rdi, {clone}",
+                "je 4f",
+                "cmp rdi, {fork}",
+                "je 4f",
+                "cmp rdi, {vfork}",
+                "je 4f",
+                "cmp rdi, {clone3}",
+                "je 4f",
+                "5:",
                 "mov rax, rdi",
                 "mov rdi, rsi",
                 "mov rsi, rdx",
@@ -41,6 +50,14 @@ macro_rules! forms {
                 "3:",
                 "mov rdi, rax",
                 "jmp {fail}",
+                "4:",
+                "mov byte ptr [rip + {children}], 1",
+                "jmp 5b",
+                clone = const libc::SYS_clone,
+                fork = const libc::SYS_fork,
+                vfork = const libc::SYS_vfork,
+                clone3 = const libc::SYS_clone3,
+                children = sym sched::fork::UNSEEN,
                 $($number = const $is, $function = sym $path,)*
                 fail = sym netpoll::raw::fail,
             )
@@ -62,6 +79,11 @@ macro_rules! forms {
                     concat!("b {", stringify!($function), "}"),
                     "2:",
                 )*
+                "cmp x0, {clone}",
+                "b.eq 4f",
+                "cmp x0, {clone3}",
+                "b.eq 4f",
+                "5:",
                 "mov x8, x0",
                 "mov x0, x1",
                 "mov x1, x2",
@@ -75,6 +97,14 @@ macro_rules! forms {
                 "ret",
                 "3:",
                 "b {fail}",
+                "4:",
+                "adrp x9, {children}",
+                "mov w10, 1",
+                "strb w10, [x9, :lo12:{children}]",
+                "b 5b",
+                clone = const libc::SYS_clone,
+                clone3 = const libc::SYS_clone3,
+                children = sym sched::fork::UNSEEN,
                 $($number = const $is, $function = sym $path,)*
                 fail = sym netpoll::raw::fail,
             )

@@ -13,7 +13,7 @@ use std::ptr;
 use std::time::Duration;
 
 use interpose::{
-    accept, checked, close as closing, connect as connecting, names, poll as polling, read as reading,
+    accept, checked, close as closing, connect as connecting, mode, names, poll as polling, read as reading,
     select as selecting, sleep as sleeping, write as writing,
 };
 use libc::{
@@ -77,7 +77,7 @@ forms! {
     close(fd: c_int) -> c_int = simulated::close(fd), closing::close(fd);
     connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> c_int =
         simulated::connect(fd, to, len), connecting::connect(fd, to, len);
-    dup(fd: c_int) -> c_int = simulated::dup(fd), system!(libc::SYS_dup, fd);
+    dup(fd: c_int) -> c_int = simulated::dup(fd), mode::dup(fd);
     epoll_create(size: c_int) -> c_int =
         simulated::epoll_create(size), if size > 0 { system!(libc::SYS_epoll_create1, 0) } else {
             fail(-(libc::EINVAL as isize)) as c_int
@@ -155,14 +155,13 @@ forms! {
         simulated::sendto(fd, buf, len, flags, to, to_len), writing::sendto(fd, buf, len, flags, to, to_len);
     setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int =
         simulated::setsockopt(fd, level, name, value, len),
-        system!(libc::SYS_setsockopt, fd, level, name, value, len);
+        mode::setsockopt(fd, level, name, value, len);
     shutdown(fd: c_int, how: c_int) -> c_int =
         simulated::shutdown(fd, how), system!(libc::SYS_shutdown, fd, how);
     socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int =
-        simulated::socket(domain, kind, protocol), system!(libc::SYS_socket, domain, kind, protocol);
+        simulated::socket(domain, kind, protocol), mode::socket(domain, kind, protocol);
     socketpair(domain: c_int, kind: c_int, protocol: c_int, pair: *mut c_int) -> c_int =
-        simulated::socketpair(domain, kind, protocol, pair),
-        system!(libc::SYS_socketpair, domain, kind, protocol, pair);
+        simulated::socketpair(domain, kind, protocol, pair), mode::socketpair(domain, kind, protocol, pair);
     timerfd_create(clock: clockid_t, flags: c_int) -> c_int =
         simulated::timerfd_create(clock, flags), system!(libc::SYS_timerfd_create, clock, flags);
     timerfd_gettime(fd: c_int, to: *mut itimerspec) -> c_int =
@@ -309,19 +308,16 @@ fn duplicate(old: c_int, new: c_int, duplicates: impl FnOnce() -> c_int) -> c_in
     done
 }
 
-static FCNTL: Real = Real::new(c"fcntl");
-
 /// libc's `fcntl`. It takes a variable number of arguments. With the conventions of both processors the third
 /// is where that of a function of three arguments is.
 ///
 /// # Safety
 /// As libc's.
 pub unsafe extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
-    type Fcntl = unsafe extern "C" fn(c_int, c_int, usize) -> c_int;
     match simulated::fcntl(fd, command, argument) {
         Some(result) => finish(result) as c_int,
-        // SAFETY: libc's function takes these arguments, which are the caller's.
-        None => unsafe { mem::transmute::<*mut c_void, Fcntl>(FCNTL.get())(fd, command, argument) },
+        // SAFETY: the caller's arguments.
+        None => unsafe { mode::fcntl(fd, command, argument) },
     }
 }
 
@@ -343,7 +339,7 @@ pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, argument: *mu
     match unsafe { simulated::ioctl(fd, request, argument) } {
         Some(result) => finish(result) as c_int,
         // SAFETY: the caller's arguments.
-        None => unsafe { system!(libc::SYS_ioctl, fd, request as usize, argument) },
+        None => unsafe { mode::ioctl(fd, request, argument) },
     }
 }
 

@@ -8,13 +8,16 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -582,18 +585,47 @@ int close_in_vfork_child(int fd, int second, int other) {
     return child > 0 && waitpid(child, &status, 0) == child ? status : -1;
 }
 
-// A child of vfork waits: for a byte of `fd`, by `poll` for another, and for some milliseconds. Returns its exit status: the sum of the bytes.
-int wait_in_vfork_child(int fd) {
-    pid_t child = vfork();
-    if (child == 0) {
-        unsigned char first = 0, second = 0;
-        struct pollfd look = {.fd = fd, .events = POLLIN};
-        if (read(fd, &first, 1) != 1) _exit(255);
-        if (poll(&look, 1, -1) != 1) _exit(254);
-        if (recv(fd, &second, 1, 0) != 1) _exit(253);
-        usleep(3000);
-        _exit(first + second);
+// Waits for a byte of `fd`, by `poll` for another, and for some milliseconds. Returns the sum of the bytes.
+static int wait_here(int fd) {
+    unsigned char first = 0, second = 0;
+    struct pollfd look = {.fd = fd, .events = POLLIN};
+    if (read(fd, &first, 1) != 1) return 255;
+    if (poll(&look, 1, -1) != 1) return 254;
+    if (recv(fd, &second, 1, 0) != 1) return 253;
+    usleep(3000);
+    return first + second;
+}
+
+static int wait_in_clone(void *fd) {
+    _exit(wait_here(*(int *)fd));
+}
+
+// A child waits as `wait_here` does. It is made by: 0 vfork, 1 clone with the memory of its parent, 2 _Fork,
+// 3 and 4 clone and clone3 by their numbers. Returns its exit status.
+int wait_in_child(int how, int fd) {
+    static char stack[1 << 16] __attribute__((aligned(16)));
+    struct {
+        uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls;
+    } args = {.exit_signal = SIGCHLD};
+    pid_t child = -1;
+    switch (how) {
+    case 0:
+        child = vfork();
+        break;
+    case 1:
+        child = clone(wait_in_clone, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &fd);
+        break;
+    case 2:
+        child = _Fork();
+        break;
+    case 3:
+        child = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+        break;
+    case 4:
+        child = syscall(SYS_clone3, &args, sizeof args);
+        break;
     }
+    if (child == 0) _exit(wait_here(fd));
     int status;
     return child > 0 && waitpid(child, &status, 0) == child ? WEXITSTATUS(status) : -1;
 }

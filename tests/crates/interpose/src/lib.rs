@@ -13,7 +13,7 @@ unsafe extern "C" {
     safe fn errno_after_timeout(fd: c_int, ms: c_int) -> c_int;
     safe fn receive(fd: c_int) -> c_int;
     safe fn close_in_vfork_child(fd: c_int, second: c_int, other: c_int) -> c_int;
-    safe fn wait_in_vfork_child(fd: c_int) -> c_int;
+    safe fn wait_in_child(how: c_int, fd: c_int) -> c_int;
     safe fn checked_call(how: c_int, fd: c_int, size: c_int) -> c_int;
     fn write_at_position(fd: c_int, bytes: *const u8, count: c_ulong) -> c_long;
     safe fn sleep_by_thrd(ms: c_int) -> c_int;
@@ -42,9 +42,14 @@ pub fn close_by_vfork(fd: i32, second: i32, other: i32) -> i32 {
     close_in_vfork_child(fd, second, other)
 }
 
-/// Lets a child of `vfork` wait for two bytes from `fd`, and sleep. Returns the sum of the bytes.
-pub fn wait_by_vfork(fd: i32) -> i32 {
-    wait_in_vfork_child(fd)
+/// The ways of [`wait_by_child`] to make a child: `vfork`, `clone`, `_Fork`, and `clone` and `clone3` by
+/// their numbers.
+pub const CHILDREN: i32 = 5;
+
+/// Lets a child that was made in the way `how` wait for two bytes from `fd`, and sleep. Returns the sum of
+/// the bytes.
+pub fn wait_by_child(how: i32, fd: i32) -> i32 {
+    wait_in_child(how, fd)
 }
 
 /// The calls of [`call_checked`]: `read`, `recv`, `recvfrom`, `poll`, `ppoll`, which are checked, and

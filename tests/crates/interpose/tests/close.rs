@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
 use interpose::servers::Watchdog;
-use interpose::{c_receive, close_by_vfork, close_descriptors, wait_by_vfork};
+use interpose::{CHILDREN, c_receive, close_by_vfork, close_descriptors, wait_by_child};
 
 runtime::interpose!();
 
@@ -101,6 +101,32 @@ fn a_close_by_a_child_of_vfork_ends_no_wait() {
 /// threads.
 #[test]
 fn a_child_of_vfork_waits_in_the_kernel() {
+    children_wait_in_the_kernel(0);
+}
+
+#[test]
+fn a_child_of_clone_waits_in_the_kernel() {
+    children_wait_in_the_kernel(1);
+}
+
+#[test]
+fn a_child_of_a_fork_that_tells_nobody_waits_in_the_kernel() {
+    children_wait_in_the_kernel(2);
+}
+
+#[test]
+fn a_child_of_clone_by_its_number_waits_in_the_kernel() {
+    children_wait_in_the_kernel(3);
+}
+
+#[test]
+fn a_child_of_clone3_by_its_number_waits_in_the_kernel() {
+    const { assert!(CHILDREN == 5) };
+    children_wait_in_the_kernel(4);
+}
+
+/// Each in a process of its own: what has made a child is noted once for all.
+fn children_wait_in_the_kernel(how: i32) {
     let _dog = Watchdog::new();
     for round in 0..20u8 {
         let runtime = runtime::Builder::new().procs(1).build().unwrap();
@@ -112,7 +138,7 @@ fn a_child_of_vfork_waits_in_the_kernel() {
             }
         });
         let own = std::process::id();
-        let waits = runtime.spawn(move || wait_by_vfork(ours.as_raw_fd()));
+        let waits = runtime.spawn(move || wait_by_child(how, ours.as_raw_fd()));
         let others: Vec<_> = (0..3)
             .map(|_| {
                 runtime.spawn(move || {

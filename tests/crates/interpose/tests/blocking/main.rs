@@ -21,6 +21,7 @@ mod redis;
 mod robust;
 mod runtime_calls;
 mod signals;
+mod standing;
 mod stations;
 
 runtime::interpose!();

@@ -1,0 +1,73 @@
+//! Models of what is remembered: after a change no one trusts an answer from before it.
+
+use std::sync::Arc;
+
+use loom::thread;
+
+use super::{ask, changed, remembered};
+use crate::models::helpers::explore;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// A file of two descriptors, or of one.
+struct File {
+    /// What the system knows.
+    mode: AtomicU32,
+    places: [AtomicU64; 2],
+    /// The descriptors that were waited for.
+    waited: [AtomicU32; 2],
+    is_shared: bool,
+}
+
+impl File {
+    fn new(is_shared: bool) -> Arc<File> {
+        let places = [AtomicU64::new(0), AtomicU64::new(0)];
+        let waited = [AtomicU32::new(0), AtomicU32::new(0)];
+        Arc::new(File { mode: AtomicU32::new(1), places, waited, is_shared })
+    }
+
+    /// Returns the mode as a call on a descriptor finds it.
+    fn find(&self, at: usize) -> u32 {
+        // What is remembered is that of this file once it was waited for.
+        let known = self.waited[at].load(Ordering::Relaxed) == 1;
+        if let Some(mode) = remembered(&self.places[at]).filter(|_| known) {
+            return mode;
+        }
+        let note = || self.waited[at].store(1, Ordering::Relaxed);
+        ask(&self.places[at], note, || {
+            // The kernel's own locks order this.
+            let mode = self.mode.load(Ordering::SeqCst);
+            (mode, Some(mode))
+        })
+    }
+
+    /// Changes the mode by the first descriptor.
+    fn change(&self) {
+        self.mode.store(2, Ordering::SeqCst);
+        changed(|| !self.is_shared && self.waited[0].load(Ordering::Relaxed) == 0);
+    }
+}
+
+/// One thread waits, twice, while another one changes the mode: what comes after both finds the new one.
+fn a_change_is_found(is_shared: bool, at: usize) {
+    explore(3, move || {
+        let file = File::new(is_shared);
+        let waits = thread::spawn({
+            let file = file.clone();
+            move || (file.find(at), file.find(at))
+        });
+        file.change();
+        let (first, second) = waits.join().unwrap();
+        assert!(first <= second, "{first}, {second}");
+        assert_eq!(file.find(at), 2);
+    });
+}
+
+#[test]
+fn a_change_by_the_descriptor_itself_is_found() {
+    a_change_is_found(false, 0);
+}
+
+#[test]
+fn a_change_by_another_descriptor_is_found() {
+    a_change_is_found(true, 1);
+}

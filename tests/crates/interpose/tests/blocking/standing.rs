@@ -1,0 +1,309 @@
+//! A descriptor that was waited for stands registered, and its mode and its time limits are remembered.
+//! Whatever makes that wrong is noticed: at once if it is done by libc, and after a while if not.
+
+use std::ffi::c_int;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use interpose::servers::Watchdog;
+use runtime::{Builder, Runtime, ThreadLocals};
+
+const MILLI: Duration = Duration::from_millis(1);
+/// A wait that relies on what is remembered looks after 100 ms.
+const LOOKED: Duration = Duration::from_millis(1000);
+
+fn runtime_of(procs: usize) -> Runtime {
+    Builder::new().procs(procs).thread_locals(ThreadLocals::OfGreenThread).build().unwrap()
+}
+
+/// Runs `test` on one P and on two.
+fn on_green_threads(test: fn()) {
+    let _watchdog = Watchdog::new();
+    for procs in [1, 2] {
+        runtime_of(procs).spawn(test).join().unwrap();
+    }
+}
+
+/// Returns two ends that have waited for each other, so that both stand registered.
+fn known_pair() -> (UnixStream, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let echo = runtime::spawn({
+        let mut theirs = theirs.try_clone().unwrap();
+        move || {
+            for _ in 0..3 {
+                theirs.read_exact(&mut [0]).unwrap();
+                theirs.write_all(b"x").unwrap();
+            }
+        }
+    });
+    for _ in 0..3 {
+        (&ours).write_all(b"x").unwrap();
+        (&ours).read_exact(&mut [0]).unwrap();
+    }
+    echo.join().unwrap();
+    (ours, theirs)
+}
+
+/// Reads on a green thread, which has begun to wait when this returns.
+fn reads(stream: &UnixStream) -> runtime::JoinHandle<std::io::Result<usize>> {
+    let mut stream = stream.try_clone().unwrap();
+    let reader = runtime::spawn(move || stream.read(&mut [0]));
+    runtime::sleep(5 * MILLI);
+    reader
+}
+
+#[test]
+fn a_mode_or_a_limit_that_is_set_by_another_descriptor_of_the_file_holds_at_once() {
+    on_green_threads(|| {
+        let (mut ours, mut theirs) = known_pair();
+        let clone = ours.try_clone().unwrap();
+        for _ in 0..20 {
+            clone.set_nonblocking(true).unwrap();
+            let start = Instant::now();
+            assert_eq!(ours.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+            assert!(start.elapsed() < 50 * MILLI, "{:?}", start.elapsed());
+            clone.set_nonblocking(false).unwrap();
+            clone.set_read_timeout(Some(3 * MILLI)).unwrap();
+            // The second wait uses the limit that the first has asked for.
+            for _ in 0..2 {
+                let start = Instant::now();
+                assert_eq!(ours.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+                assert!((3 * MILLI..90 * MILLI).contains(&start.elapsed()), "{:?}", start.elapsed());
+            }
+            clone.set_read_timeout(None).unwrap();
+            let reader = reads(&ours);
+            theirs.write_all(b"x").unwrap();
+            assert_eq!(reader.join().unwrap().unwrap(), 1);
+        }
+    });
+}
+
+/// A server sets the limits of each connection, which must not concern the others, and gets these at once.
+#[test]
+fn the_limits_of_a_new_connection_are_its_own() {
+    on_green_threads(|| {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut all = Vec::new();
+        for i in 1..=20 {
+            let client = TcpStream::connect(address).unwrap();
+            let (mut server, _) = listener.accept().unwrap();
+            let limit = (i % 4 > 0).then_some(i % 4 * 5 * MILLI);
+            server.set_read_timeout(limit).unwrap();
+            let (begin, begun) = mpsc::channel();
+            let reader = runtime::spawn(move || {
+                begin.send(()).unwrap();
+                // Both the first wait, which asks, and later ones, which remember.
+                let times = [(); 3].map(|()| {
+                    let start = Instant::now();
+                    (server.read(&mut [0]).map_err(|error| error.kind()), start.elapsed())
+                });
+                (limit, times)
+            });
+            begun.recv().unwrap();
+            all.push((client, reader));
+        }
+        runtime::sleep(60 * MILLI);
+        for (client, reader) in all {
+            drop(client);
+            let (limit, times) = reader.join().unwrap();
+            for (result, time) in times {
+                match limit {
+                    Some(limit) if result.is_err() => {
+                        assert_eq!(result, Err(ErrorKind::WouldBlock));
+                        assert!((limit..limit + 80 * MILLI).contains(&time), "{limit:?}: {time:?}");
+                    }
+                    _ => assert_eq!(result, Ok(0), "{limit:?}: {time:?}"),
+                }
+            }
+        }
+    });
+}
+
+/// Makes a system call that no hook sees.
+fn unseen(number: i64, a: c_int, b: i64, c: i64) -> i64 {
+    // SAFETY: the callers give numbers of descriptors that are theirs, and no pointers.
+    unsafe { libc::syscall(number, a, b, c) }
+}
+
+/// A number that was closed and used again unseen has no registration, and its events do not come.
+#[test]
+fn a_reader_of_a_number_that_was_used_again_unseen_is_late_and_not_lost() {
+    on_green_threads(|| {
+        for _ in 0..3 {
+            let (ours, _theirs) = known_pair();
+            let (new, mut sender) = UnixStream::pair().unwrap();
+            let fd: RawFd = ours.into_raw_fd();
+            unseen(libc::SYS_close, fd, 0, 0);
+            assert_eq!(unseen(libc::SYS_dup, new.as_raw_fd(), 0, 0), i64::from(fd), "not the lowest number");
+            // SAFETY: the number is that of the duplicate.
+            let ours = unsafe { UnixStream::from_raw_fd(fd) };
+            let mut reader = ours;
+            let reader = runtime::spawn(move || reader.read(&mut [0]));
+            runtime::sleep(5 * MILLI);
+            let start = Instant::now();
+            sender.write_all(b"x").unwrap();
+            assert_eq!(reader.join().unwrap().unwrap(), 1);
+            assert!(start.elapsed() < LOOKED, "{:?}", start.elapsed());
+        }
+    });
+}
+
+/// The same, but the new file comes by a call that is hooked: nothing is late.
+#[test]
+fn a_new_socket_with_a_number_that_was_closed_unseen_is_not_late() {
+    on_green_threads(|| {
+        for _ in 0..20 {
+            let (ours, _theirs) = known_pair();
+            let fd = ours.into_raw_fd();
+            unseen(libc::SYS_close, fd, 0, 0);
+            let (mut new, mut sender) = UnixStream::pair().unwrap();
+            assert_eq!(new.as_raw_fd(), fd, "not the lowest number");
+            let start = Instant::now();
+            let reader = runtime::spawn(move || new.read(&mut [0]));
+            runtime::sleep(2 * MILLI);
+            sender.write_all(b"x").unwrap();
+            assert_eq!(reader.join().unwrap().unwrap(), 1);
+            assert!(start.elapsed() < 80 * MILLI, "{:?}", start.elapsed());
+        }
+    });
+}
+
+#[test]
+fn a_mode_that_is_set_unseen_ends_a_wait_after_a_look() {
+    on_green_threads(|| {
+        let (mut ours, _theirs) = known_pair();
+        unseen(libc::SYS_fcntl, ours.as_raw_fd(), libc::F_SETFL.into(), libc::O_NONBLOCK.into());
+        for round in 0..3 {
+            let start = Instant::now();
+            assert_eq!(ours.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+            // After the look it is known.
+            let limit = if round == 0 { LOOKED } else { 50 * MILLI };
+            assert!(start.elapsed() < limit, "round {round}: {:?}", start.elapsed());
+        }
+    });
+}
+
+/// A wait that is longer than the time after which it looks.
+#[test]
+fn a_wait_goes_on_after_its_look() {
+    on_green_threads(|| {
+        let (ours, mut theirs) = known_pair();
+        let reader = reads(&ours);
+        runtime::sleep(250 * MILLI);
+        let start = Instant::now();
+        theirs.write_all(b"x").unwrap();
+        assert_eq!(reader.join().unwrap().unwrap(), 1);
+        assert!(start.elapsed() < 80 * MILLI, "{:?}", start.elapsed());
+    });
+}
+
+/// A close ends the waits that needed no system call, and the next file of the number is another one.
+#[test]
+fn a_close_ends_the_waits_for_what_stands() {
+    on_green_threads(|| {
+        for _ in 0..50 {
+            let (ours, _theirs) = known_pair();
+            let fd = ours.as_raw_fd();
+            let reader = runtime::spawn(move || {
+                let mut byte = [0_u8];
+                // SAFETY: the call reads one byte at most.
+                let result = unsafe { libc::read(fd, byte.as_mut_ptr().cast(), 1) };
+                (result, std::io::Error::last_os_error().raw_os_error())
+            });
+            runtime::sleep(MILLI);
+            drop(ours);
+            assert_eq!(reader.join().unwrap(), (-1, Some(libc::EBADF)));
+        }
+    });
+}
+
+/// A child has the descriptor, too: its traffic is its own.
+#[test]
+fn a_child_uses_a_socket_that_its_parent_has_closed() {
+    on_green_threads(|| {
+        let (ours, theirs) = known_pair();
+        let stdin = Stdio::from(std::os::fd::OwnedFd::from(theirs));
+        let mut child = Command::new("cat").stdin(stdin).stdout(Stdio::piped()).spawn().unwrap();
+        (&ours).write_all(&[b'x'; 1000]).unwrap();
+        drop(ours);
+        let mut output = Vec::new();
+        child.stdout.take().unwrap().read_to_end(&mut output).unwrap();
+        assert_eq!(output, [b'x'; 1000]);
+        assert!(child.wait().unwrap().success());
+    });
+}
+
+/// A socket of std that has waited becomes one of the runtime.
+#[test]
+fn a_socket_that_stands_becomes_one_of_the_runtime() {
+    on_green_threads(|| {
+        for _ in 0..20 {
+            let (ours, mut theirs) = known_pair();
+            let mut ours = runtime::net::unix::UnixStream::try_from(ours).unwrap();
+            let reader = runtime::spawn(move || ours.read(&mut [0]).unwrap());
+            runtime::sleep(MILLI);
+            theirs.write_all(b"x").unwrap();
+            assert_eq!(reader.join().unwrap(), 1);
+        }
+    });
+}
+
+/// Many pairs, each of two green threads, which are closed and made anew all the time.
+#[test]
+fn numbers_that_are_used_again_all_the_time_lose_nothing() {
+    let _watchdog = Watchdog::new();
+    for procs in [1, 2, 8] {
+        let runtime = runtime_of(procs);
+        let workers: Vec<_> = (0..16)
+            .map(|worker| {
+                runtime.spawn(move || {
+                    let start = Instant::now();
+                    for round in 0..60 {
+                        let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+                        let asks = (worker + round) % 7;
+                        let echo = runtime::spawn(move || {
+                            let mut byte = [0];
+                            while theirs.read(&mut byte).unwrap() == 1 {
+                                theirs.write_all(&byte).unwrap();
+                            }
+                        });
+                        for ask in 0..asks {
+                            ours.write_all(&[ask as u8]).unwrap();
+                            let mut byte = [0];
+                            ours.read_exact(&mut byte).unwrap();
+                            assert_eq!(byte, [ask as u8]);
+                        }
+                        drop(ours);
+                        echo.join().unwrap();
+                    }
+                    start.elapsed()
+                })
+            })
+            .collect();
+        workers.into_iter().for_each(|worker| _ = worker.join().unwrap());
+    }
+}
+
+#[test]
+fn descriptors_have_the_owner_that_libc_says() {
+    on_green_threads(|| {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let fd = ours.as_raw_fd();
+        // SAFETY: the calls take no pointers.
+        unsafe {
+            let own = libc::getpgrp();
+            for owner in [libc::getpid(), -own] {
+                assert_eq!(libc::fcntl(fd, libc::F_SETOWN, owner), 0);
+                assert_eq!(libc::fcntl(fd, libc::F_GETOWN), owner);
+            }
+            assert_eq!(libc::fcntl(-1, libc::F_GETOWN), -1);
+        }
+        assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EBADF));
+    });
+}
