@@ -14,9 +14,8 @@
 use std::cell::Cell;
 use std::collections::{HashMap, hash_map::Entry};
 use std::io;
-use std::mem::{self, MaybeUninit};
+use std::mem;
 use std::ptr;
-use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -28,6 +27,9 @@ use crate::stack::coro::{self, Coro};
 use crate::stack::shortage::{Shortage, WaitLine};
 use crate::stack::{Slabs, Stack, checked_stack_bytes};
 use crate::sync::Mutex;
+
+mod cold;
+use cold::{BUNDLED, Cold, ColdStack, Cooled, SORTED_TOGETHER, Stage};
 
 /// How many coroutines go together from a P to its pool and back. A P keeps at most two such batches.
 const BATCH: usize = 128;
@@ -176,82 +178,6 @@ impl CorosOfP {
     }
 }
 
-/// How many stacks fit into a bundle, which lies on one page of one of them.
-const BUNDLED: usize = (4096 - 64) / size_of::<Stack>();
-
-/// A list of stacks that gave their pages back to the system. It lies on a page of another idle stack, so
-/// making stacks cold allocates nothing.
-struct Bundle {
-    next: *mut Bundle,
-    /// The stack on which the bundle itself lies. Its lower pages went back to the system too.
-    own: Option<Stack>,
-    stage: Stage,
-    /// How many of the stacks, from the first, may have no guard.
-    bare: usize,
-    len: usize,
-    stacks: [MaybeUninit<Stack>; BUNDLED],
-}
-
-impl Bundle {
-    /// Makes an empty bundle on `stack`. The content of the stack is lost.
-    fn on(stack: Stack) -> *mut Bundle {
-        const { assert!(size_of::<Bundle>() <= 4096) };
-        let (place, own) = stack.reserve_top(size_of::<Bundle>());
-        let place = place.cast::<Bundle>().as_ptr();
-        // SAFETY: `reserve_top` kept these bytes, aligned to 16, for this bundle alone.
-        unsafe {
-            (&raw mut (*place).next).write(ptr::null_mut());
-            (&raw mut (*place).own).write(Some(own));
-            (&raw mut (*place).stage).write(Stage::Cold);
-            (&raw mut (*place).bare).write(0);
-            (&raw mut (*place).len).write(0);
-        }
-        place
-    }
-
-    fn push(&mut self, stack: Stack) {
-        self.stacks[self.len].write(stack);
-        self.len += 1;
-    }
-
-    fn pop(&mut self) -> Option<ColdStack> {
-        self.len = self.len.checked_sub(1)?;
-        // SAFETY: the first `len` entries are initialised (`push`); the shorter `len` gives this entry away.
-        let stack = unsafe { self.stacks[self.len].assume_init_read() };
-        Some(ColdStack { stack, is_bare: self.len < self.bare })
-    }
-
-    fn stacks_mut(&mut self) -> &mut [Stack] {
-        // SAFETY: the first `len` entries are initialised (`push`), and `MaybeUninit<Stack>` has the layout
-        // of `Stack`.
-        unsafe { slice::from_raw_parts_mut(self.stacks.as_mut_ptr().cast(), self.len) }
-    }
-}
-
-/// What the stacks of a bundle have given back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// Their pages.
-    Cold,
-    /// As above; and neighbours lie side by side.
-    Sorted,
-    /// Their page tables, too.
-    Bare,
-}
-
-const STAGES: usize = 3;
-
-/// Stacks of this many bundles are sorted together. Stacks that Ps have used by turns end up in bundles by
-/// turns, so the neighbours of a stack are in other bundles.
-const SORTED_TOGETHER: usize = 32;
-
-/// A stack without its pages.
-struct ColdStack {
-    stack: Stack,
-    /// True if it may have no guard.
-    is_bare: bool,
-}
-
 /// All stacks of one size that lie in no P's list.
 struct Pool {
     spare: Mutex<Spare>,
@@ -276,17 +202,10 @@ struct Spare {
     surplus: usize,
     /// How many coroutines are becoming cold now, outside of the lock.
     cooling: usize,
-    /// The cold stacks, a list for each `Stage`. Those of the first sorted bundle may be bare in part.
-    bundles: [*mut Bundle; STAGES],
-    /// How many stacks these lists have.
-    cold: usize,
+    cold: Cold,
     /// A cold stack was needed since the last `take_was_cold_needed`.
     was_cold_needed: bool,
 }
-
-// SAFETY: a bundle is reached only through its list, and the list only under the lock of the pool. No thread
-// runs on the stacks of a bundle.
-unsafe impl Send for Spare {}
 
 impl Spare {
     const fn new() -> Self {
@@ -296,14 +215,13 @@ impl Spare {
             fewest: 0,
             surplus: 0,
             cooling: 0,
-            bundles: [ptr::null_mut(); STAGES],
-            cold: 0,
+            cold: Cold::new(),
             was_cold_needed: false,
         }
     }
 
     fn idle(&self) -> usize {
-        self.warm() + self.cooling + self.cold
+        self.warm() + self.cooling + self.cold.len()
     }
 
     /// Returns how many coroutines lie here with their memory.
@@ -371,51 +289,22 @@ impl Spare {
     }
 
     fn keep_cold(&mut self, cooled: Cooled) {
-        debug_assert!(self.cooling >= cooled.len, "more stacks became cold than `take_surplus` took");
-        self.cooling -= cooled.len;
-        if !cooled.bundle.is_null() {
-            self.cold += cooled.len;
-        }
-        cooled.each(|bundle| bundle.next = mem::replace(&mut self.bundles[bundle.stage as usize], bundle));
+        debug_assert!(self.cooling >= cooled.len(), "more stacks became cold than `take_surplus` took");
+        self.cooling -= cooled.len();
+        self.cold.keep(cooled);
     }
 
-    /// Takes a cold stack, one that has its guard if there is any.
     fn pop_cold(&mut self) -> Option<ColdStack> {
-        let list = self.bundles.iter_mut().find(|list| !list.is_null())?;
-        // SAFETY: the list alone owns a bundle that lies in it, and the bundle's stack stays mapped while its
-        // pool lives.
-        let bundle = unsafe { list.as_mut()? };
-        debug_assert!(self.cold > bundle.len, "fewer cold stacks are counted than one bundle has");
-        self.cold -= 1;
+        let stack = self.cold.pop()?;
         self.was_cold_needed = true;
-        bundle.pop().or_else(|| {
-            *list = bundle.next;
-            bundle.own.take().map(|stack| ColdStack { stack, is_bare: false })
-        })
-    }
-
-    /// Returns `true` if there are cold stacks that are not bare.
-    fn has_guarded(&self) -> bool {
-        !self.bundles[Stage::Cold as usize].is_null() || !self.bundles[Stage::Sorted as usize].is_null()
+        Some(stack)
     }
 
     /// Takes up to `most` bundles of a stage, and counts their stacks as `cooling`. Returns `None` if there
     /// are none.
     fn take_bundles(&mut self, stage: Stage, most: usize) -> Option<Cooled> {
-        let list = &mut self.bundles[stage as usize];
-        let mut taken = Cooled { bundle: *list, len: 0 };
-        let mut last = ptr::null_mut();
-        for _ in 0..most {
-            // SAFETY: as in `pop_cold`.
-            let Some(bundle) = (unsafe { list.as_mut() }) else { break };
-            taken.len += bundle.len + 1;
-            last = *list;
-            *list = bundle.next;
-        }
-        // SAFETY: as above; the bundle was taken out of the list.
-        unsafe { last.as_mut()? }.next = ptr::null_mut();
-        self.cold -= taken.len;
-        self.cooling += taken.len;
+        let taken = self.cold.take(stage, most)?;
+        self.cooling += taken.len();
         Some(taken)
     }
 }
@@ -462,25 +351,20 @@ impl Pool {
         let len = surplus.len();
         if OWN_THEIR_MEMORY {
             drop(surplus);
-            return (len > 0).then_some(Cooled { bundle: ptr::null_mut(), len });
+            return (len > 0).then_some(Cooled::ended(len));
         }
         // SAFETY: `take_surplus` took the coroutine out of the list, so this thread alone owns it and no G
         // runs on it.
         let next = || surplus.pop().map(|coro| self.stacks.whole(unsafe { Coro::dissolve(coro) }));
-        let bundle = Bundle::on(next()?);
-        // SAFETY: only this thread knows the new bundle.
-        let cooled = unsafe { &mut *bundle };
-        while let Some(stack) = next() {
-            cooled.push(stack);
-        }
-        self.stacks.release_pages(cooled.stacks_mut());
-        self.stacks.release_pages(cooled.own.as_mut_slice());
-        Some(Cooled { bundle, len })
+        let cooled = Cooled::of(next()?, next);
+        cooled.release_pages(|stacks| self.stacks.release_pages(stacks));
+        debug_assert_eq!(cooled.len(), len, "a bundle has room for all");
+        Some(cooled)
     }
 
     /// Returns `true` if cold stacks have page tables that can be given back.
     fn has_tables(&self) -> bool {
-        self.spare.lock().has_guarded() && self.stacks.has_tables()
+        self.spare.lock().cold.has_guarded() && self.stacks.has_tables()
     }
 
     /// Gives the page tables of some cold stacks back to the system, outside of the lock, or sorts stacks for
@@ -493,16 +377,7 @@ impl Pool {
             cooled.sort();
             return Some(cooled);
         };
-        // SAFETY: `take_bundles` took the bundle out of the list, so this thread alone has it and its stacks.
-        let bundle = unsafe { &mut *cooled.bundle };
-        let from = bundle.bare;
-        // The last stacks may have been taken.
-        if from < bundle.len {
-            bundle.bare = self.stacks.release_tables(bundle.stacks_mut(), from);
-        }
-        if bundle.bare >= bundle.len {
-            bundle.stage = Stage::Bare;
-        }
+        cooled.release_tables(|stacks, from| self.stacks.release_tables(stacks, from));
         Some(cooled)
     }
 
@@ -514,38 +389,6 @@ impl Pool {
     fn is_used(&self) -> bool {
         let spare = self.spare.lock();
         spare.cooling > 0 || spare.idle() < self.stacks.carved()
-    }
-}
-
-/// Bundles that lie in no list of a pool but are linked to each other, and the number of their stacks, those
-/// under the bundles included. There is no bundle if the stacks have ended, with their memory.
-struct Cooled {
-    bundle: *mut Bundle,
-    len: usize,
-}
-
-impl Cooled {
-    fn each(&self, mut work: impl FnMut(&mut Bundle)) {
-        let mut next = self.bundle;
-        // SAFETY: the bundles lie on idle stacks that this value alone has.
-        while let Some(bundle) = unsafe { next.as_mut() } {
-            next = bundle.next;
-            work(bundle);
-        }
-    }
-
-    /// Sorts the stacks of all bundles together. Without memory for that, each bundle stays as it is.
-    fn sort(&mut self) {
-        let mut all = Vec::new();
-        if all.try_reserve_exact(self.len).is_ok() {
-            self.each(|bundle| all.extend(std::iter::from_fn(|| Some(bundle.pop()?.stack))));
-            all.sort_unstable_by_key(Stack::limit);
-        }
-        let mut sorted = all.into_iter();
-        self.each(|bundle| {
-            sorted.by_ref().take(BUNDLED).for_each(|stack| bundle.push(stack));
-            bundle.stage = Stage::Sorted;
-        });
     }
 }
 
@@ -850,7 +693,7 @@ mod tests {
         while let Some(cooled) = pool.cool_some() {
             pool.keep_cold(cooled);
         }
-        assert_eq!(pool.spare.lock().cold, all);
+        assert_eq!(pool.spare.lock().cold.len(), all);
         let (mut taken, strips) = (Vec::new(), pool.has_tables());
         while strips && let Some(cooled) = pool.strip_some() {
             pool.keep_cold(cooled);
@@ -858,8 +701,9 @@ mod tests {
             let idle = pool.spare.lock().idle();
             assert_eq!(idle + taken.len(), all);
         }
-        let no_bare = pool.spare.lock().bundles[Stage::Bare as usize].is_null();
-        assert!(!pool.has_tables() && no_bare != strips);
+        let bare = pool.spare.lock().take_bundles(Stage::Bare, 1);
+        assert!(!pool.has_tables() && bare.is_some() == strips);
+        bare.into_iter().for_each(|bare| pool.keep_cold(bare));
         taken.extend(std::iter::from_fn(|| pool.take()));
         assert_eq!((taken.len(), pool.stacks.carved()), (all, all));
         for coro in taken {
