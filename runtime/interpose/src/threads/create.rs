@@ -9,7 +9,7 @@ use std::{io, process};
 
 use libc::{pthread_attr_t, pthread_t};
 use sched::spawn::{Spec, Where};
-use sched::{After, Cancelled, Sched, foreign, fork, simulation, starting};
+use sched::{After, Cancelled, GHandle, Sched, foreign, fork, simulation, starting};
 
 use super::os_thread::{self, Place};
 use super::record::{self, Exit, Record, Reference, set_own};
@@ -127,6 +127,20 @@ impl Argument {
     }
 }
 
+/// The record of the thread that is started, to which its `Ends` has a reference.
+struct Own(*const Record);
+
+// SAFETY: a record is made of atomics and locks.
+unsafe impl Send for Own {}
+
+impl Own {
+    /// *Runs on: the thread, before its end.*
+    fn get<'r>(self) -> &'r Record {
+        // SAFETY: `Ends` is dropped after the thread has ended.
+        unsafe { &*self.0 }
+    }
+}
+
 /// Returns the size of the stack, and whether the thread is to be detached. Without attributes they are the
 /// process's.
 ///
@@ -163,16 +177,13 @@ pub(super) fn begin(
     let usual = sched.map_or(0, |sched| sched.config().stack_bytes);
     let stack_bytes = (stack_bytes > usual).then_some(stack_bytes);
     let spec = Spec { name: None, stack_bytes, place: Location::caller() };
-    let (own, ends) = (record.clone(), Ends { record: record.clone(), is_first });
+    let (own, ends) = (Own(ptr::from_ref(&**record)), Ends { record: record.clone(), is_first });
     // The new thread is counted before it can end.
     masks::common::begins(record.mask());
-    // SAFETY: the closure borrows nothing.
-    let started = unsafe { sched::spawn::closure(at, spec, move || live(&own, run), ends) };
+    // SAFETY: the closure borrows the record alone, to which `ends` has a reference until after it.
+    let started = unsafe { sched::spawn::closure(at, spec, move || live(own.get(), run), ends) };
     match started {
-        Ok(join) => {
-            record.set_handle(join.thread().clone());
-            Ok(())
-        }
+        Ok(_) => Ok(()),
         Err(error) => {
             masks::common::ends(record.mask());
             Err(error)
@@ -188,7 +199,7 @@ fn in_no_runtime() -> io::Result<Arc<Sched>> {
 fn live(record: &Record, run: impl FnOnce() -> *mut c_void) {
     set_own(record);
     masks::begin(record);
-    record.begin_cancellable();
+    record.begin(GHandle::current());
     if let Some(stack) = foreign::own_stack() {
         record.set_stack(stack);
     }

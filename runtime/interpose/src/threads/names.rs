@@ -5,7 +5,6 @@ use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
 
 use libc::pthread_t;
-use sched::GHandle;
 
 use super::record::{self, NAME, Record};
 use super::{os_thread, real};
@@ -45,7 +44,7 @@ pub unsafe extern "C" fn set_name(thread: pthread_t, name: *const c_char) -> c_i
     name[..bytes.len()].copy_from_slice(bytes);
     let own = record::own().filter(|own| ptr::eq(*own, record));
     // The handle, because the starter may not have noted it yet, and an overflow is reported by name.
-    record.set_name(name, own.map(|_| GHandle::current()).as_ref());
+    record.set_name(name);
     if let Some(own) = own {
         os_thread::look_at_name(own, &name);
     }

@@ -114,7 +114,7 @@ struct About {
     name: [u8; NAME],
     /// The name was set, and is not that of the thread that has started this one.
     is_named: bool,
-    /// Shows the name in dumps. Missing until the green thread has been started.
+    /// Shows the name in dumps, and ends waits. Missing until the green thread has begun.
     handle: Option<GHandle>,
     /// The OS thread that it keeps.
     kept: Option<Kept>,
@@ -256,22 +256,26 @@ impl Record {
     /// Asks the thread to end, and ends its wait if it may be cancelled.
     pub(super) fn cancel(&self) {
         let about = self.about.lock();
-        // SeqCst, here and below: either this caller sees that the thread has begun, or the thread sees the
-        // request when it begins.
-        let before = self.cancel.fetch_or(REQUESTED, Ordering::SeqCst);
-        // Without a handle `set_handle` looks.
-        if let Some(handle) = about.handle.as_ref().filter(|_| before & BEGUN != 0) {
+        // SeqCst, here and below: the thread itself looks without the lock.
+        self.cancel.fetch_or(REQUESTED, Ordering::SeqCst);
+        // Without a handle the thread sees the request when it begins.
+        if let Some(handle) = &about.handle {
             handle.cancel();
         }
     }
 
-    /// Lets cancellations end the waits of the thread. *Runs on: the thread, at its begin.*
-    pub(super) fn begin_cancellable(&self) {
-        let looks_early =
-            broken!("record_begins_in_two_steps") && self.cancel.load(Ordering::SeqCst) & REQUESTED == 0;
-        if self.cancel.fetch_or(BEGUN, Ordering::SeqCst) & REQUESTED != 0 && !looks_early {
-            GHandle::current().cancel();
+    /// Notes the green thread, so that dumps show the name of its record, and cancellations end its waits.
+    /// *Runs on: the thread, at its begin.*
+    pub(super) fn begin(&self, handle: GHandle) {
+        let looks_early = broken!("record_looks_before_the_lock").then(|| self.cancel.load(Ordering::SeqCst));
+        let mut about = self.about.lock();
+        let before = self.cancel.fetch_or(BEGUN, Ordering::SeqCst);
+        if looks_early.unwrap_or(before) & REQUESTED != 0 {
+            handle.cancel();
         }
+        // Another thread may have set the name before.
+        about.handle = Some(handle);
+        about.show();
     }
 
     /// Returns `true` if the thread was cancelled, may be cancelled, and does not end yet. *Runs on: the
@@ -329,11 +333,11 @@ impl Record {
         self.about.lock().name
     }
 
-    /// Sets the name, also in dumps. `own`: the thread itself, if it calls. Its handle may not be noted yet.
-    pub(super) fn set_name(&self, name: [u8; NAME], own: Option<&GHandle>) {
+    /// Sets the name, also in dumps.
+    pub(super) fn set_name(&self, name: [u8; NAME]) {
         let mut about = self.about.lock();
         (about.name, about.is_named) = (name, true);
-        about.show(own);
+        about.show();
     }
 
     /// Returns the OS thread that the thread keeps.
@@ -350,19 +354,6 @@ impl Record {
     pub(super) fn with_kept<T>(&self, call: impl FnOnce(&Kept) -> T) -> Option<T> {
         self.about.lock().kept.as_ref().map(call)
     }
-
-    /// Notes the green thread, so that dumps show the name of its record.
-    pub(super) fn set_handle(&self, handle: GHandle) {
-        let is_cancelled = || self.cancel.load(Ordering::SeqCst) & (REQUESTED | BEGUN) == REQUESTED | BEGUN;
-        let looks_early = broken!("record_looks_before_the_lock") && !is_cancelled();
-        let mut about = self.about.lock();
-        if !looks_early && is_cancelled() {
-            handle.cancel();
-        }
-        // Another thread may have set the name before.
-        about.show(Some(&handle));
-        about.handle = Some(handle);
-    }
 }
 
 /// What a thread unwinds with in `pthread_exit`: its result.
@@ -372,10 +363,9 @@ pub(super) struct Exit(pub(super) *mut c_void);
 unsafe impl Send for Exit {}
 
 impl About {
-    fn show(&self, thread: Option<&GHandle>) {
-        let length = self.name.iter().position(|&byte| byte == 0).unwrap_or(NAME);
-        let thread = thread.or(self.handle.as_ref());
-        if let Some(thread) = thread.filter(|_| self.is_named && length > 0) {
+    fn show(&self) {
+        if let Some(thread) = self.handle.as_ref().filter(|_| self.is_named && self.name[0] != 0) {
+            let length = self.name.iter().position(|&byte| byte == 0).unwrap_or(NAME);
             // The lock lets one thread in at a time.
             thread.rename(&String::from_utf8_lossy(&self.name[..length]));
         }
