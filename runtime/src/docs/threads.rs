@@ -292,32 +292,31 @@
 //! # Figures
 //!
 //! The same program in both modes, in turns, on two processors of an AMD EPYC (a virtual machine, Linux 6.18,
-//! quiet, 27 November 2026). Two rounds, the larger of both: `cargo run --release -p std-threads` in
-//! `tests/crates`.
+//! 30 November 2026). Medians of seven rounds: `cargo run --release -p std-threads` in `tests/crates`.
 //!
 //! | | OS threads | green threads |
 //! | --- | ---: | ---: |
-//! | `spawn` and `join`, us | 48.8 | 1.13 |
-//! | `thread::scope`, us a thread | 39.6 | 2.20 |
-//! | `mpsc`, there and back, us | 13.6 | 1.07 |
-//! | `Mutex` and `Condvar`, there and back, us | 14.2 | 0.74 |
-//! | `park` and `unpark`, there and back, us | 13.7 | 0.76 |
-//! | a call on a socket that need not wait, ns | 797 | 850 |
+//! | `spawn` and `join`, us | 62.9 | 1.47 |
+//! | `thread::scope`, us a thread | 56.3 | 1.02 |
+//! | `mpsc`, there and back, us | 14.3 | 0.70 |
+//! | `Mutex` and `Condvar`, there and back, us | 14.0 | 0.52 |
+//! | `park` and `unpark`, there and back, us | 14.7 | 0.52 |
+//! | a call on a socket that need not wait, ns | 1,460 | 1,499 |
 //! | memory of each of 10,000 waiting threads, with the kernel's, KB | 38.8 | 13.4 |
 //! | the same with 100,000 | cannot be started | 13.4 |
 //! | 100,000 with stacks of 1 MiB; 512 KiB; 256 KiB; 128 KiB | cannot be started | 11.4; 10.4; 9.8; 9.6 |
 //! | the same with stacks of 64 KiB: 10,000; 100,000 | not measured | 9.4; 9.5 |
-//! | 10,000 threads that sleep for a second: until all are joined, s | 1.53 | 1.05 |
-//! | the same with 100,000 | cannot be started | 1.56 |
-//! | echo, 100 connections: thousand requests a second | 107 | 127 |
-//! | requests of a connection in 3 s, fewest and most | 2,729 and 6,190 | 3,748 and 3,866 |
-//! | echo, 1,000 connections: thousand requests a second | 90 | 92 |
-//! | requests of a connection in 3 s, fewest and most | 1 and 3,603 | 250 and 312 |
-//! | context switches of all that | 551,000 | 920 |
+//! | 10,000 threads that sleep for a second: until all are joined, s | 1.78 | 1.09 |
+//! | the same with 100,000 | cannot be started | 1.83 |
+//! | echo, 100 connections: thousand requests a second | 68 | 93 |
+//! | requests of a connection in 3 s, fewest and most | 1,648 and 2,578 | 2,748 and 2,931 |
+//! | echo, 1,000 connections: thousand requests a second | 43 | 63 |
+//! | requests of a connection in 3 s, fewest and most | 1 and 431 | 167 and 215 |
+//! | context switches of all that | 242,000 | 2,600 |
 //!
-//! The first six rows are of 29 November, on two processors of an Intel Xeon of 2.5 GHz: the medians of
-//! three rounds. The rows of memory are of 28 November, three rounds each; one round of the sizes
-//! between. Of the 13.4 KB, 8.2 are two pages of the stack, with the thread-locals on it, and 1.1 are
+//! The same echo by this crate's own sockets and closures serves 96 and 65 thousand requests a second. The
+//! rows of sleepers and of context switches are medians of three rounds. The rows of memory are of 28
+//! November, three rounds each; one round of the sizes between. Of the 13.4 KB, 8.2 are two pages of the stack, with the thread-locals on it, and 1.1 are
 //! records of std and of the runtime. The other 4.1 are a page table of the kernel's, which maps 2 MiB. A
 //! thread of std has a stack of 2 MiB, so it has a page table of its own; smaller stacks share one. A
 //! program that needs no more may have stacks of 256 KiB: `RUST_MIN_STACK=262144` is for std, and
