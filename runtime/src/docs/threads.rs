@@ -316,11 +316,12 @@
 //!
 //! The same echo by this crate's own sockets and closures serves 96 and 65 thousand requests a second. The
 //! rows of sleepers and of context switches are medians of three rounds. The rows of memory are of 28
-//! November, three rounds each; one round of the sizes between. Of the 13.4 KB, 8.2 are two pages of the stack, with the thread-locals on it, and 1.1 are
-//! records of std and of the runtime. The other 4.1 are a page table of the kernel's, which maps 2 MiB. A
-//! thread of std has a stack of 2 MiB, so it has a page table of its own; smaller stacks share one. A
-//! program that needs no more may have stacks of 256 KiB: `RUST_MIN_STACK=262144` is for std, and
-//! `RUNTIME_STACK_SIZE=262144` is the least of the runtime. An overflow is reported as with any size.
+//! November, three rounds each; one round of the sizes between. Of the 13.4 KB, 8.2 are two pages of the
+//! stack, with the thread-locals on it, and 1.1 are records of std and of the runtime. The other 4.1 are a
+//! page table of the kernel's, which maps 2 MiB. A thread of std has a stack of 2 MiB, so it has a page
+//! table of its own; smaller stacks share one. A program that needs no more may have stacks of 256 KiB:
+//! `RUST_MIN_STACK=262144` is for std, and `RUNTIME_STACK_SIZE=262144` is the least of the runtime. An
+//! overflow is reported as with any size.
 //!
 //! # Tests
 //!
