@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Condvar, Mutex, mpsc};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -211,5 +211,35 @@ fn a_wake_at_the_end_of_a_simulation_is_not_lost() {
         raiser.join().unwrap();
         is_woken.recv_timeout(60 * SECOND).unwrap_or_else(|_| panic!("a wake was lost in round {round}"));
         waiter.join().unwrap();
+    }
+}
+
+/// A thread of a node that is killed waits for a lock, and one outside of the node stands behind it. The lock
+/// is given back at the moment at which the first thread is left behind: the second one gets it.
+#[test]
+fn a_thread_that_is_left_keeps_no_wake_from_others() {
+    // In a quarter of the seeds the node is left after the lock was given back, before the thread has run.
+    for seed in 0..40 {
+        sim::run(seed, move || {
+            let (lock, has_it) = (Arc::new(Mutex::new(())), Arc::new(AtomicBool::new(false)));
+            let held = lock.lock().unwrap();
+            let of_node = lock.clone();
+            let node = sim::node("waits", move || drop(of_node.lock().unwrap()));
+            thread::sleep(SECOND);
+            thread::spawn({
+                let (lock, has_it) = (lock.clone(), has_it.clone());
+                move || {
+                    drop(lock.lock().unwrap());
+                    has_it.store(true, SeqCst);
+                }
+            });
+            thread::sleep(SECOND);
+            // It is left behind after a second.
+            thread::spawn(move || node.kill());
+            thread::sleep(SECOND);
+            drop(held);
+            thread::sleep(10 * SECOND);
+            assert!(has_it.load(SeqCst), "seed {seed}: a wake was lost");
+        });
     }
 }
