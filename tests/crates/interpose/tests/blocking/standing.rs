@@ -384,3 +384,55 @@ fn descriptors_have_the_owner_that_libc_says() {
         assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EBADF));
     });
 }
+
+/// From now on these system calls of all threads of this process fail, and that of the number `kills` ends it.
+fn refuse(calls: &[i64], kills: i64) {
+    let statement = |code: u32, jt: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf: 0, k };
+    let is = |call: i64, jt| statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, jt, call as u32);
+    let returns = |what| statement(libc::BPF_RET | libc::BPF_K, 0, what);
+    // The number of the call is the first word of what the filter sees.
+    let mut filter = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
+    filter.extend(calls.iter().enumerate().map(|(at, &call)| is(call, (calls.len() - at + 1) as u8)));
+    filter.push(is(kills, 2));
+    filter.push(returns(libc::SECCOMP_RET_ALLOW));
+    filter.push(returns(libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32));
+    filter.push(returns(libc::SECCOMP_RET_KILL_PROCESS));
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: the program lives until the kernel has copied it.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        let (set, all_threads) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_TSYNC);
+        assert_eq!(libc::syscall(libc::SYS_seccomp, set, all_threads, &raw const program), 0);
+    }
+}
+
+/// Asks `times` times, as long as that succeeds, and returns how often it did.
+fn ask(stream: &mut UnixStream, times: usize) -> usize {
+    let mut ask = || stream.write_all(b"x").and_then(|()| stream.read_exact(&mut [0])).is_ok();
+    (0..times).take_while(|_| ask()).count()
+}
+
+/// What a wait once asked the system for.
+#[test]
+fn a_wait_for_what_stands_needs_no_other_system_call() {
+    const ASKS: usize = 50;
+    let _watchdog = Watchdog::new();
+    let runtime = runtime_of(2);
+    let answered = runtime.spawn(|| {
+        let mut all: Vec<_> = (0..8)
+            .map(|_| {
+                let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+                let echo = runtime::spawn(move || {
+                    let mut byte = [0];
+                    while matches!(theirs.read(&mut byte), Ok(1)) && theirs.write_all(&byte).is_ok() {}
+                });
+                assert_eq!(ask(&mut ours, 3), 3);
+                (ours, echo)
+            })
+            .collect();
+        refuse(&[libc::SYS_epoll_ctl, libc::SYS_getsockopt, libc::SYS_fcntl], libc::SYS_getpid);
+        all.iter_mut().map(|(ours, _)| ask(ours, ASKS)).max()
+    });
+    // A wait of 100 ms looks whether all is as it was. On a busy machine some are so long.
+    assert_eq!(answered.join().unwrap(), Some(ASKS));
+}
