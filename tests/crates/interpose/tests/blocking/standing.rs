@@ -385,7 +385,8 @@ fn descriptors_have_the_owner_that_libc_says() {
     });
 }
 
-/// From now on these system calls of all threads of this process fail, and that of the number `kills` ends it.
+/// From now on these system calls of all threads of this process fail, and the one of the number `kills` ends
+/// it.
 fn refuse(calls: &[i64], kills: i64) {
     let statement = |code: u32, jt: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf: 0, k };
     let is = |call: i64, jt| statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, jt, call as u32);
