@@ -17,7 +17,7 @@
 //! `socket` has not been waited for, and other waits look after a while.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// What a descriptor is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,11 +42,15 @@ const ALONE: u32 = 0b1_0000;
 const WAITER: u32 = 0b10_0000;
 
 /// Descriptors from here on are not remembered.
-pub(super) const MAX_FD: usize = 1 << 20;
+const MAX_FD: usize = 1 << 20;
 
 /// For each descriptor its kind and the two marks, and above them the number of its waiters. Not in allocated
 /// memory: signal handlers may call `write`. A page takes memory when the first of its descriptors is used.
 static WORDS: [AtomicU32; MAX_FD] = [const { AtomicU32::new(0) }; MAX_FD];
+
+/// What `mode.rs` remembers of each descriptor, for reads and for writes. Nothing of an earlier file once
+/// `WAITED` is set.
+static LIMITS: [[AtomicU64; 2]; MAX_FD] = [const { [const { AtomicU64::new(0) }; 2] }; MAX_FD];
 
 /// One more than the largest descriptor that has been asked about or waited for.
 static END: AtomicU32 = AtomicU32::new(0);
@@ -118,14 +122,25 @@ fn look(fd: c_int) -> Kind {
 /// Returns `true` if a green thread has waited for `fd` since it was made, as far as is known.
 #[inline]
 pub(super) fn has_waited(fd: c_int) -> bool {
-    word(fd).is_some_and(|word| word.load(Ordering::Relaxed) & WAITED != 0)
+    // Acquire: pairs with the Release in `note_wait`.
+    word(fd).is_some_and(|word| word.load(Ordering::Acquire) & WAITED != 0)
 }
 
 /// Notes that a green thread waits for `fd`.
 pub(super) fn note_wait(fd: c_int) {
-    if let Some(word) = word_in_use(fd) {
-        word.fetch_or(WAITED, Ordering::Relaxed);
+    if let Some(word) = word_in_use(fd)
+        && word.load(Ordering::Relaxed) & WAITED == 0
+    {
+        // It may have a new file. What another thread has just noted of that is asked for again.
+        limits(fd).into_iter().flatten().for_each(|limit| limit.store(0, Ordering::Relaxed));
+        // Release: what was remembered of another file is forgotten before.
+        word.fetch_or(WAITED, Ordering::Release);
     }
+}
+
+/// Returns the places of what is remembered, for reads and for writes.
+pub(super) fn limits(fd: c_int) -> Option<&'static [AtomicU64; 2]> {
+    LIMITS.get(usize::try_from(fd).ok()?)
 }
 
 /// Lets the next wait for `fd` register it.

@@ -15,10 +15,8 @@ use std::time::Duration;
 use libc::socklen_t;
 use timers::clock;
 
-use super::fd::{self, MAX_FD};
 use super::raw::{self, call};
-use super::{AGAIN, finish};
-use crate::sync::atomic::AtomicU64;
+use super::{AGAIN, fd, finish};
 
 mod remembered;
 use remembered::remembered;
@@ -39,19 +37,15 @@ impl Direction {
     }
 }
 
-/// The limit in microseconds that is remembered of each descriptor, if it is blocking, in each direction. A
-/// page takes memory when the first of its descriptors waits.
-static LIMITS: [[AtomicU64; 2]; MAX_FD] = [const { [const { AtomicU64::new(0) }; 2] }; MAX_FD];
-
-/// The limit of a socket without one, and of what is no socket.
+/// The limit that is remembered of a socket without one, and of what is no socket. Others are in
+/// microseconds.
 const NO_LIMIT: u32 = u32::MAX;
 
 /// Returns until when a call on `fd` that begins now may wait, on the runtime's clock; or the result of the
 /// call if the descriptor is non-blocking or has been closed. `is_known`: what is remembered is that of this
 /// file.
 pub(super) fn limit(fd: c_int, direction: Direction, is_known: bool) -> Result<u64, isize> {
-    let place =
-        usize::try_from(fd).ok().and_then(|fd| LIMITS.get(fd)).map(|limits| &limits[direction as usize]);
+    let place = fd::limits(fd).map(|limits| &limits[direction as usize]);
     let Some(place) = place else { return asked(fd, direction).0 };
     match remembered(place).filter(|_| is_known) {
         Some(limit) => Ok(until(limit)),

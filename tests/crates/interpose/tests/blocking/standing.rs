@@ -252,6 +252,42 @@ fn a_new_socket_with_a_number_that_was_closed_unseen_is_not_late() {
     });
 }
 
+/// The old file had limits in both directions. The new one waits in one direction first, or by `poll`.
+#[test]
+fn a_limit_of_the_old_file_of_a_number_is_forgotten() {
+    on_green_threads(|| {
+        for first in ["read", "poll"] {
+            let (mut old, _theirs) = UnixStream::pair().unwrap();
+            let fd = old.as_raw_fd();
+            old.set_read_timeout(Some(MILLI)).unwrap();
+            old.set_write_timeout(Some(MILLI)).unwrap();
+            let full = || (0..).find_map(|_| (&old).write(&[0; 4096]).err()).unwrap().kind();
+            assert_eq!((full(), full()), (ErrorKind::WouldBlock, ErrorKind::WouldBlock));
+            times_out(&mut old, MILLI);
+            times_out(&mut old, MILLI);
+            drop(old);
+            let (mut new, mut theirs) = pair_at(fd);
+            let peer = runtime::spawn(move || {
+                runtime::sleep(20 * MILLI);
+                theirs.write_all(b"xy").unwrap();
+                runtime::sleep(20 * MILLI);
+                theirs.write_all(b"z").unwrap();
+                runtime::sleep(20 * MILLI);
+                theirs.read_exact(&mut vec![0; 4 << 20]).unwrap();
+            });
+            if first == "poll" {
+                let mut look = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+                // SAFETY: the array is one descriptor.
+                assert_eq!(unsafe { libc::poll(&raw mut look, 1, -1) }, 1);
+            }
+            new.read_exact(&mut [0; 2]).unwrap();
+            new.read_exact(&mut [0]).unwrap();
+            new.write_all(&vec![0; 4 << 20]).unwrap();
+            peer.join().unwrap();
+        }
+    });
+}
+
 #[test]
 fn a_mode_that_is_set_unseen_ends_a_wait_after_a_look() {
     on_green_threads(|| {
