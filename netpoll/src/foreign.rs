@@ -32,8 +32,7 @@
 //! the list before, of this M or of others, belong to the closed file if their registration is gone, too.
 //! They are returned to the caller, which ends their waits as *closed*. [`Foreign::closed`] ends them
 //! earlier: a hint, not a duty. A wait without a system call does not see that its registration is gone. So
-//! the caller limits its time, and then arms. [`Foreign::leave`] says that a descriptor is about to be
-//! closed, or is new.
+//! the caller limits its time, and then arms. [`Foreign::leave`] says that a descriptor is about to be closed.
 //!
 //! Rejected:
 //!
@@ -227,8 +226,7 @@ impl Foreign {
     }
 
     /// Removes the registration of `fd` at the shared station, if it stands: the number is about to be
-    /// closed, so that another holder of its file makes no events here, or it has a new file. Its waiters
-    /// stay.
+    /// closed, and another holder of its file is to make no events here. Its waiters stay.
     pub fn leave(&self, fd: RawFd) {
         self.change(fd, |place| place.leave());
     }

@@ -232,8 +232,7 @@ pub fn closed(fd: RawFd) {
     keep_errno(|| end_as_closed(&mut waiters, None));
 }
 
-/// Lets no runtime rely on what it knows of `fd`, which is about to be closed, or is new. *Runs on: any
-/// thread.*
+/// Lets no runtime rely on what it knows of `fd`, which is about to be closed. *Runs on: any thread.*
 pub fn leave(fd: RawFd) {
     in_each_runtime(|foreign| foreign.leave(fd));
 }
