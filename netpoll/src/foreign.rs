@@ -32,7 +32,8 @@
 //! the list before, of this M or of others, belong to the closed file if their registration is gone, too.
 //! They are returned to the caller, which ends their waits as *closed*. [`Foreign::closed`] ends them
 //! earlier: a hint, not a duty. A wait without a system call does not see that its registration is gone. So
-//! the caller limits its time, and then arms. [`Foreign::leave`] says that a descriptor is about to be closed.
+//! the caller limits its time, and then arms. [`Foreign::leave`] says that a descriptor is about to be
+//! closed.
 //!
 //! Rejected:
 //!
