@@ -68,9 +68,12 @@ use std::ops::RangeInclusive;
 use corosensei::stack::MIN_STACK_SIZE;
 
 #[cfg(windows)]
-pub(crate) use self::windows::{Slabs, Stack};
+pub(crate) use self::windows::{Cooled, Slabs, Stack};
 #[cfg(unix)]
-pub(crate) use self::{slab::Slabs, unix::Stack};
+pub(crate) use self::{
+    slab::{Cooled, Slabs},
+    unix::Stack,
+};
 
 /// The largest stack that is allowed. A larger size is a mistake: a process can address only a few such
 /// stacks.
@@ -144,8 +147,6 @@ mod unix {
 
         /// Keeps `bytes` at the top for a header of the runtime's own. Returns the header's lowest address
         /// (16-aligned) and the rest of the stack. Only that pointer gives access to the header.
-        /// `release_pages` leaves the header's page alone; `Slabs::whole` gives the header's bytes back to
-        /// the stack.
         ///
         /// # Panics
         /// If less than corosensei's smallest stack would remain: the size given to `Slabs::new` must include

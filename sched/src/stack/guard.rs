@@ -1,11 +1,11 @@
 //! The guard at the bottom of each stack: pages that fault, so that an overflow cannot reach the stack below.
 //!
 //! On Linux from 6.13 on a mark in the page table (`MADV_GUARD_INSTALL`) makes the pages fault. The mark
-//! costs no mapping, survives `release_pages`, and takes half a microsecond. On other systems `mprotect` does
+//! costs no mapping, stays when the pages go, and takes half a microsecond. On other systems `mprotect` does
 //! it, with two mappings per stack.
 //!
 //! A mark keeps its page table, 4 KiB for each 2 MiB of addresses. So stacks that stay idle lose their marks
-//! (`Slabs::release_tables`), and get others before they are used again (`Slabs::guard_again`).
+//! (`Slabs::release_tables`), and get others before they are used again (`Slabs::use_again`).
 
 #![allow(unsafe_code)]
 

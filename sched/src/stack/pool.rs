@@ -6,8 +6,8 @@
 //! that each step along them can be a cache miss. Coroutines that the runtime did not need for a while become
 //! cold. Their stacks give the memory back to the system and keep their address space.
 //!
-//! Stacks that stay cold give their page tables back, too, many neighbours at a time. They lose their guards
-//! for that: they are bare then.
+//! Stacks that stay cold give their page tables back, too, where neighbours do. They lose their guards for
+//! that: they are bare then.
 
 #![allow(unsafe_code)]
 
@@ -25,11 +25,8 @@ use crate::g::GRef;
 use crate::g::list::GList;
 use crate::stack::coro::{self, Coro};
 use crate::stack::shortage::{Shortage, WaitLine};
-use crate::stack::{Slabs, Stack, checked_stack_bytes};
+use crate::stack::{Cooled, Slabs, Stack, checked_stack_bytes};
 use crate::sync::Mutex;
-
-mod cold;
-use cold::{BUNDLED, Cold, ColdStack, Cooled, SORTED_TOGETHER, Stage};
 
 /// How many coroutines go together from a P to its pool and back. A P keeps at most two such batches.
 const BATCH: usize = 128;
@@ -191,7 +188,7 @@ struct Pool {
 }
 
 /// The idle coroutines of a pool. Every stack that was carved is in use, or in a P's list, or counted by
-/// `Spare::idle`.
+/// `Pool::idle`. Under this lock no stack becomes cold, or is cold no more.
 struct Spare {
     list: CoroList,
     /// Lists of `BATCH` coroutines each.
@@ -202,7 +199,6 @@ struct Spare {
     surplus: usize,
     /// How many coroutines are becoming cold now, outside of the lock.
     cooling: usize,
-    cold: Cold,
     /// A cold stack was needed since the last `take_was_cold_needed`.
     was_cold_needed: bool,
 }
@@ -215,13 +211,8 @@ impl Spare {
             fewest: 0,
             surplus: 0,
             cooling: 0,
-            cold: Cold::new(),
             was_cold_needed: false,
         }
-    }
-
-    fn idle(&self) -> usize {
-        self.warm() + self.cooling + self.cold.len()
     }
 
     /// Returns how many coroutines lie here with their memory.
@@ -276,42 +267,16 @@ impl Spare {
         self.surplus > 0
     }
 
-    /// Takes surplus coroutines, at most as many as one bundle holds, and counts them as `cooling`.
+    /// Takes surplus coroutines, some at a time, and counts them as `cooling`.
     fn take_surplus(&mut self, warm: usize) -> CoroList {
         let surplus = CoroList::new();
         let surplus_now = self.surplus.min(self.warm().saturating_sub(warm));
-        for _ in 0..surplus_now.min(BUNDLED + 1) {
+        for _ in 0..surplus_now.min(Cooled::MOST) {
             self.pop().into_iter().for_each(|coro| surplus.push(coro));
         }
         self.surplus = surplus_now - surplus.len();
         self.cooling += surplus.len();
         surplus
-    }
-
-    fn keep_cold(&mut self, cooled: Cooled) {
-        debug_assert!(self.cooling >= cooled.len(), "more stacks became cold than `take_surplus` took");
-        self.cooling -= cooled.len();
-        self.cold.keep(cooled);
-    }
-
-    fn pop_cold(&mut self) -> Option<ColdStack> {
-        let stack = self.cold.pop()?;
-        self.was_cold_needed = true;
-        Some(stack)
-    }
-
-    /// Takes up to `most` bundles of a stage, and counts their stacks as `cooling`. Returns `None` if there
-    /// are none.
-    fn take_bundles(&mut self, stage: Stage, most: usize) -> Option<Cooled> {
-        let taken = self.cold.take(stage, most)?;
-        self.cooling += taken.len();
-        Some(taken)
-    }
-}
-
-impl Drop for Spare {
-    fn drop(&mut self) {
-        while OWN_THEIR_MEMORY && self.pop_cold().is_some() {}
     }
 }
 
@@ -327,11 +292,10 @@ impl Pool {
         if let Some(coro) = spare.pop() {
             return Some(coro);
         }
-        let ColdStack { stack, is_bare } = spare.pop_cold()?;
+        let cold = self.stacks.pop_cold()?;
+        spare.was_cold_needed = true;
         drop(spare);
-        let stack = self.stacks.whole(stack);
-        let stack = if is_bare { self.stacks.guard_again(stack)? } else { stack };
-        Some(Coro::new(stack, self.class, self.owns_locals))
+        Some(Coro::new(self.stacks.use_again(cold)?, self.class, self.owns_locals))
     }
 
     /// Makes a coroutine on a new stack.
@@ -344,51 +308,47 @@ impl Pool {
     }
 
     /// Gives the memory of some surplus stacks back to the system, outside of the lock. Their coroutines end.
-    /// So do the stacks, where each owns its memory. The caller passes the result to
-    /// `keep_cold`. Returns `None` if no idle coroutine is surplus.
+    /// The caller passes the result to `keep_cold`. Returns `None` if no idle coroutine is surplus.
     fn cool_some(&self) -> Option<Cooled> {
         let surplus = self.spare.lock().take_surplus(self.warm);
         let len = surplus.len();
-        if OWN_THEIR_MEMORY {
-            drop(surplus);
-            return (len > 0).then_some(Cooled::ended(len));
+        if len == 0 {
+            return None;
         }
         // SAFETY: `take_surplus` took the coroutine out of the list, so this thread alone owns it and no G
         // runs on it.
-        let next = || surplus.pop().map(|coro| self.stacks.whole(unsafe { Coro::dissolve(coro) }));
-        let cooled = Cooled::of(next()?, next);
-        cooled.release_pages(|stacks| self.stacks.release_pages(stacks));
-        debug_assert_eq!(cooled.len(), len, "a bundle has room for all");
+        let cooled = self.stacks.cool(|| surplus.pop().map(|coro| unsafe { Coro::dissolve(coro) }));
+        debug_assert_eq!(cooled.len(), len, "stacks are lost");
         Some(cooled)
     }
 
-    /// Returns `true` if cold stacks have page tables that can be given back.
-    fn has_tables(&self) -> bool {
-        self.spare.lock().cold.has_guarded() && self.stacks.has_tables()
-    }
-
-    /// Gives the page tables of some cold stacks back to the system, outside of the lock, or sorts stacks for
-    /// that. The caller passes the result to `keep_cold`. Returns `None` if all cold stacks are bare.
-    /// Precondition: `has_tables`.
+    /// Gives the page tables of some cold stacks back to the system, outside of the lock, or looks for some.
+    /// The caller passes the result to `keep_cold`. Returns `None` if there are none.
     fn strip_some(&self) -> Option<Cooled> {
-        let sorted = self.spare.lock().take_bundles(Stage::Sorted, 1);
-        let Some(cooled) = sorted else {
-            let mut cooled = self.spare.lock().take_bundles(Stage::Cold, SORTED_TOGETHER)?;
-            cooled.sort();
-            return Some(cooled);
-        };
-        cooled.release_tables(|stacks, from| self.stacks.release_tables(stacks, from));
-        Some(cooled)
+        let mut spare = self.spare.lock();
+        let window = self.stacks.take_window()?;
+        spare.cooling += window.stacks.len();
+        drop(spare);
+        self.stacks.release_tables(&window);
+        Some(window.stacks)
     }
 
     fn keep_cold(&self, cooled: Cooled) {
-        self.spare.lock().keep_cold(cooled);
+        let mut spare = self.spare.lock();
+        debug_assert!(spare.cooling >= cooled.len(), "more stacks became cold than were taken");
+        spare.cooling -= cooled.len();
+        self.stacks.keep_cold(&cooled);
+    }
+
+    /// Returns how many coroutines lie here, with and without their memory.
+    fn idle(&self, spare: &Spare) -> usize {
+        spare.warm() + spare.cooling + self.stacks.cold()
     }
 
     /// Returns `true` if a stack of this pool is in use, or is becoming cold outside of the lock.
     fn is_used(&self) -> bool {
         let spare = self.spare.lock();
-        spare.cooling > 0 || spare.idle() < self.stacks.carved()
+        spare.cooling > 0 || self.idle(&spare) < self.stacks.carved()
     }
 }
 
@@ -576,7 +536,7 @@ impl Coros {
     pub(crate) fn idle(&self, at_hand: impl FnOnce() -> usize) -> usize {
         // Under the lock no coroutine moves between these lists and the common one.
         let spare = self.own.spare.lock();
-        spare.idle() + at_hand()
+        self.own.idle(&spare) + at_hand()
     }
 
     /// Returns `true` if more coroutines lie idle than a pool keeps warm.
@@ -613,19 +573,19 @@ impl Coros {
 
     /// Returns `true` if cold stacks have page tables that can be given back. *Runs on: sysmon.*
     pub(crate) fn has_tables(&self) -> bool {
-        self.own.has_tables() || self.odd.lock().values().any(|pool| pool.has_tables())
+        self.own.stacks.has_tables() || self.odd.lock().values().any(|pool| pool.stacks.has_tables())
     }
 
     /// Gives the page tables of some cold stacks back to the system; the caller then serves the Gs that wait
     /// for a stack. Returns `false` if there are none. *Runs on: sysmon.*
     pub(crate) fn strip_some(&self) -> bool {
-        if self.own.has_tables()
+        if self.own.stacks.has_tables()
             && let Some(cooled) = self.own.strip_some()
         {
             self.own.keep_cold(cooled);
             return true;
         }
-        self.with_odd(Pool::has_tables, Pool::strip_some)
+        self.with_odd(|pool| pool.stacks.has_tables(), Pool::strip_some)
     }
 
     /// Has `work` take stacks of a pool of another size, one for which `has_work` returns `true`, and puts
@@ -685,7 +645,7 @@ mod tests {
     #[cfg_attr(miri, ignore = "Miri has no mappings with guards")]
     fn each_stack_that_was_bare_has_a_guard_again() {
         let pool = Pool::new(256 << 10, 0, 0, false).unwrap();
-        let all = 3 * BUNDLED;
+        let all = 500;
         let made: Vec<_> = (0..all).map(|_| pool.carve().unwrap()).collect();
         made.into_iter().for_each(|coro| pool.give(coro));
         // The first look finds that all came since the last.
@@ -693,22 +653,20 @@ mod tests {
         while let Some(cooled) = pool.cool_some() {
             pool.keep_cold(cooled);
         }
-        assert_eq!(pool.spare.lock().cold.len(), all);
-        let (mut taken, strips) = (Vec::new(), pool.has_tables());
+        assert_eq!(pool.stacks.cold(), all);
+        let (mut taken, strips) = (Vec::new(), pool.stacks.has_tables());
         while strips && let Some(cooled) = pool.strip_some() {
             pool.keep_cold(cooled);
             taken.extend(pool.take());
-            let idle = pool.spare.lock().idle();
+            let idle = pool.idle(&pool.spare.lock());
             assert_eq!(idle + taken.len(), all);
         }
-        let bare = pool.spare.lock().take_bundles(Stage::Bare, 1);
-        assert!(!pool.has_tables() && bare.is_some() == strips);
-        bare.into_iter().for_each(|bare| pool.keep_cold(bare));
+        assert!(!pool.stacks.has_tables());
         taken.extend(std::iter::from_fn(|| pool.take()));
         assert_eq!((taken.len(), pool.stacks.carved()), (all, all));
         for coro in taken {
             // SAFETY: the coroutine is the test's own, and no G runs on it.
-            let stack = pool.stacks.whole(unsafe { Coro::dissolve(coro) });
+            let stack = unsafe { Coro::dissolve(coro) };
             // SAFETY: as above.
             assert!(!strips || unsafe { crate::sys::refuses_writes(stack.limit()) });
         }
@@ -772,7 +730,7 @@ mod tests {
             over.store(true, Ordering::Relaxed);
             users.into_iter().for_each(|user| user.join().unwrap());
         });
-        assert_eq!(pool.spare.lock().idle(), STACKS);
+        assert_eq!(pool.idle(&pool.spare.lock()), STACKS);
     }
 
     #[test]

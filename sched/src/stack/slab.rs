@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
+use std::iter;
 use std::mem;
 use std::ops::Range;
 use std::ptr::with_exposed_provenance_mut;
@@ -13,6 +14,9 @@ use super::guard::{Guards, guard_bytes};
 use super::{Stack, checked_stack_bytes};
 use crate::sync::Mutex;
 use crate::sys;
+
+mod cold;
+use cold::{Cold, Numbers};
 
 /// The size of the first slab. Address space is free unless it is limited, so small programs map little.
 #[cfg(target_pointer_width = "64")]
@@ -26,8 +30,8 @@ const LARGEST_SLAB_BYTES: usize = FIRST_SLAB_BYTES << 8;
 
 /// How many addresses a page table maps, where pages have 4 KiB.
 const TABLE_BYTES: usize = 2 << 20;
-/// The least run of idle stacks that loses its guards: fewer addresses may have no page table of their own.
-const LEAST_UNGUARDED_BYTES: usize = 2 * TABLE_BYTES;
+/// How many windows `take_window` looks at, at most. So it takes some microseconds.
+const WINDOWS_AT_ONCE: usize = 256;
 /// How many stacks lose their guards in one call, which takes about 1.6 us for each. Probably the kernel lets
 /// no other thread run on this processor in that time: with calls of 250 stacks, timers were late.
 const PORTION: usize = 16;
@@ -52,6 +56,8 @@ struct AddressRange {
     /// The limits of pieces that were cut and have no guard, because the kernel refused one.
     spare: Vec<usize>,
     mapped_bytes: usize,
+    /// How many stacks are cold.
+    cold: usize,
 }
 
 impl Slabs {
@@ -69,68 +75,102 @@ impl Slabs {
     /// Returns a stack that was never used. *Runs on: any thread.*
     pub(crate) fn carve(&self) -> io::Result<Stack> {
         let limit = self.land.lock().take(self.stride)?;
-        self.build(limit)
+        let stack = self.guard(limit)?;
+        // Valgrind must know where stacks are. (Outside of Valgrind this does nothing.) The registration
+        // stays for ever.
+        mem::forget(ValgrindStackRegistration::new(with_exposed_provenance_mut(limit), self.stride));
+        Ok(stack)
     }
 
-    /// Gives the physical pages of idle stacks back to the system, in one call for each run of neighbours, or
-    /// for each stack where the call would remove guards. Sorts `stacks` for that. The stacks keep their
-    /// guards, their address space and the pages above their bases.
-    pub(crate) fn release_pages(&self, stacks: &mut [Stack]) {
-        stacks.sort_unstable_by_key(Stack::limit);
-        for run in runs(stacks, sys::GUARDS_STAY) {
+    /// Takes what `next` returns, up to `Cooled::MOST` stacks, and gives their pages back to the system, in
+    /// one call for each run of neighbours, or for each stack where the call would remove guards. The caller
+    /// passes the result to `keep_cold`.
+    pub(crate) fn cool(&self, next: impl FnMut() -> Option<Stack>) -> Cooled {
+        let mut cooled = Cooled::of(iter::from_fn(next).map(|stack| stack.limit()));
+        cooled.limits[..cooled.len].sort_unstable();
+        for run in runs(cooled.limits(), self.stride, sys::GUARDS_STAY) {
             // A failure (locked memory) is harmless: the pages stay.
-            // SAFETY: the owner of a stack alone may use it, and `stacks` is borrowed mutably. The guards
-            // inside the range belong to stacks of the same run.
+            // SAFETY: the owner of a stack alone may use it, and `next` gave them away. The guards inside the
+            // range belong to stacks of the same run.
             let _ = unsafe { sys::discard(run.start, run.len()) };
         }
+        cooled
     }
 
-    /// Returns `true` if `release_tables` gives memory back here.
-    pub(crate) fn has_tables(&self) -> bool {
-        self.guards.are_marks() && sys::frees_page_tables()
-    }
-
-    /// Takes the guards from some of `stacks`, from number `at` on, and gives their page tables back to the
-    /// system. Returns up to which number the stacks may have no guard now; these need `guard_again` before
-    /// they are used. Short runs of neighbours keep their guards. Preconditions: the stacks are sorted by
-    /// address, `at` is one of them, and `has_tables`.
-    pub(crate) fn release_tables(&self, stacks: &mut [Stack], at: usize) -> usize {
-        let run = run_around(stacks, at);
-        let (from, to) = (stacks[run.start].limit(), stacks[run.end - 1].base());
-        if to - from < LEAST_UNGUARDED_BYTES {
-            return run.end;
-        }
-        let next = run.end.min(at + PORTION);
-        let start = stacks[at].limit();
-        let end = stacks[next - 1].base();
-        // A page table goes if one call covers all that it maps, so this range goes back to where one begins.
-        let covered = (start & !(TABLE_BYTES - 1)).max(from);
-        // A failure is harmless: guards or tables stay.
-        // SAFETY: the owner of a stack alone may use it, and `stacks` is borrowed mutably. All addresses are
-        // those of stacks of this run. Their owner installs guards before it uses them, by this function's
-        // result.
-        let _ = unsafe { self.guards.remove(start..end).and_then(|()| sys::discard(covered, end - covered)) };
-        next
-    }
-
-    /// Installs the guard of a stack again, which may have lost it. Returns `None` if the system refuses:
-    /// then the stack is a piece without a guard again, as if it had not been cut.
-    pub(crate) fn guard_again(&self, stack: Stack) -> Option<Stack> {
-        // SAFETY: the owner of a stack alone may use it.
-        match unsafe { self.guards.install(stack.limit()) } {
-            Ok(()) => Some(stack),
-            Err(_) => {
-                self.land.lock().spare.push(stack.limit());
-                None
+    /// Makes stacks cold which `cool` or `take_window` has returned.
+    pub(crate) fn keep_cold(&self, cooled: &Cooled) {
+        let mut land = self.land.lock();
+        // They are sorted, so the next one mostly lies in the same slab.
+        let mut slab = 0;
+        for &limit in cooled.limits() {
+            let has_it = |slab: &Slab| slab.addresses().contains(&limit);
+            if !has_it(&land.slabs[slab]) {
+                slab = land.slabs.iter().position(has_it).expect("each stack lies in a slab");
             }
+            land.slabs[slab].keep_cold(limit, self.stride);
+        }
+        land.cold += cooled.len();
+    }
+
+    /// Returns how many stacks are cold.
+    pub(crate) fn cold(&self) -> usize {
+        self.land.lock().cold
+    }
+
+    /// Takes the cold stack that has the lowest address in one of the slabs.
+    pub(crate) fn pop_cold(&self) -> Option<ColdStack> {
+        let mut land = self.land.lock();
+        let cold = land.slabs.iter_mut().find_map(|slab| slab.pop_cold(self.stride))?;
+        land.cold -= 1;
+        Some(cold)
+    }
+
+    /// Makes a cold stack fit for use: with a guard. Returns `None` if the system refuses one: then the stack
+    /// is a piece without a guard again, as if it had not been cut.
+    pub(crate) fn use_again(&self, cold: ColdStack) -> Option<Stack> {
+        match cold.is_bare {
+            true => self.guard(cold.limit).ok(),
+            // SAFETY: `pop_cold` gave this stack to this caller alone, and it has kept its guard.
+            false => Some(unsafe { Stack::new(cold.limit, cold.limit + self.stride) }),
         }
     }
 
-    /// Restores the stack as it was carved, with the bytes that `reserve_top` kept. The header's content is
-    /// lost.
-    pub(crate) fn whole(&self, stack: Stack) -> Stack {
-        // SAFETY: the range for which `build` made a stack; `stack` was the only owner of it and is consumed.
-        unsafe { Stack::new(stack.limit(), stack.limit() + self.stride) }
+    /// Returns `true` if cold stacks may have page tables that `release_tables` gives back here.
+    pub(crate) fn has_tables(&self) -> bool {
+        self.guards.are_marks()
+            && sys::frees_page_tables()
+            && self.land.lock().slabs.iter().any(|slab| slab.windows_left > 0)
+    }
+
+    /// Takes the stacks in a window of addresses, if they are cold, and have guards there. Nothing else lies
+    /// in the page tables of the window. Looks from the highest window down, while `pop_cold` takes the
+    /// lowest stacks. Returns a window without stacks if it has found none so far, and `None` if none is
+    /// left. The caller passes the window to `release_tables`.
+    pub(crate) fn take_window(&self) -> Option<Window> {
+        let mut land = self.land.lock();
+        let slab = land.slabs.iter_mut().rev().find(|slab| slab.windows_left > 0)?;
+        let window = slab.take_window(self.stride);
+        land.cold -= window.stacks.len();
+        Some(window)
+    }
+
+    /// Takes the guards from the stacks of a window, and gives its page tables back to the system. The
+    /// caller passes the window's stacks to `keep_cold`.
+    pub(crate) fn release_tables(&self, window: &Window) {
+        if window.stacks.len() == 0 {
+            return;
+        }
+        let Range { start, end } = window.addresses;
+        for start in (start..end).step_by(PORTION * self.stride) {
+            let portion = start..end.min(start + PORTION * self.stride);
+            // A failure is harmless: guards stay, with their page tables.
+            // SAFETY: `take_window` gave all stacks in the window to this caller alone, and noted that these
+            // guards go. So `use_again` installs others.
+            let _ = unsafe { self.guards.remove(portion) };
+        }
+        // A page table goes if one call covers all that it maps.
+        // SAFETY: as above.
+        let _ = unsafe { sys::discard(start, end - start) };
     }
 
     /// Returns `true` if there is room for another stack; maps a slab now if that is needed.
@@ -149,17 +189,15 @@ impl Slabs {
         self.land.lock().mapped_bytes
     }
 
-    /// Makes a stack of the piece at `limit`. The caller got the piece from `AddressRange::take`.
-    fn build(&self, limit: usize) -> io::Result<Stack> {
-        // SAFETY: `AddressRange::take` gave this mapped piece to this caller alone.
+    /// Makes a stack of the piece at `limit`, with a guard. The caller got the piece from
+    /// `AddressRange::take` or `pop_cold`.
+    fn guard(&self, limit: usize) -> io::Result<Stack> {
+        // SAFETY: this mapped piece is this caller's alone, which needs nothing in it.
         if let Err(error) = unsafe { self.guards.install(limit) } {
             self.land.lock().spare.push(limit);
             return Err(error);
         }
-        // Valgrind must know where stacks are. (Outside of Valgrind this does nothing.) The registration
-        // stays for ever.
-        mem::forget(ValgrindStackRegistration::new(with_exposed_provenance_mut(limit), self.stride));
-        // SAFETY: the piece is mapped and guarded, and `AddressRange::take` gave it to this caller alone.
+        // SAFETY: as above, and now it is guarded.
         Ok(unsafe { Stack::new(limit, limit + self.stride) })
     }
 }
@@ -190,7 +228,7 @@ impl AddressRange {
         let room = sys::room().saturating_sub(left);
         let mut count = (wished / stride).max(1);
         let slab = loop {
-            match Slab::map(count * stride, room) {
+            match Slab::map(count, stride, room) {
                 Ok(slab) => break slab,
                 // Quarters the size, so that some of the remaining space stays free for the rest of the
                 // process.
@@ -209,17 +247,73 @@ impl AddressRange {
 struct Slab {
     start: usize,
     bytes: usize,
+    /// The cold stacks, by number.
+    cold: Cold,
+    /// The windows below this one may have page tables to give back.
+    windows_left: usize,
 }
 
 impl Slab {
-    /// Maps `bytes` bytes. Fails if `room` is smaller.
-    fn map(bytes: usize, room: usize) -> io::Result<Slab> {
+    /// Maps `count` stacks. Fails if `room` is smaller.
+    fn map(count: usize, stride: usize, room: usize) -> io::Result<Slab> {
+        let bytes = count * stride;
         if bytes > room {
             return Err(io::Error::from_raw_os_error(libc::ENOMEM));
         }
+        let cold = Cold::of(count)?;
         let start = sys::map(bytes)?;
         sys::advise_stacks(start, bytes);
-        Ok(Slab { start, bytes })
+        Ok(Slab { start, bytes, cold, windows_left: 0 })
+    }
+
+    fn addresses(&self) -> Range<usize> {
+        self.start..self.start + self.bytes
+    }
+
+    /// Returns the addresses of a window: whole page tables, as many as one stack needs. The first and the
+    /// last window end with the slab.
+    fn window(&self, number: usize, stride: usize) -> Range<usize> {
+        let (first, bytes) = (self.start & !(TABLE_BYTES - 1), stride.next_multiple_of(TABLE_BYTES));
+        let start = first + number * bytes;
+        start.max(self.start)..(start + bytes).min(self.start + self.bytes)
+    }
+
+    /// Returns the number of the window in which an address lies.
+    fn window_of(&self, address: usize, stride: usize) -> usize {
+        (address - (self.start & !(TABLE_BYTES - 1))) / stride.next_multiple_of(TABLE_BYTES)
+    }
+
+    fn keep_cold(&mut self, limit: usize, stride: usize) {
+        self.cold.keep((limit - self.start) / stride);
+        self.windows_left = self.windows_left.max(self.window_of(limit + stride - 1, stride) + 1);
+    }
+
+    fn pop_cold(&mut self, stride: usize) -> Option<ColdStack> {
+        let (number, is_bare) = self.cold.pop()?;
+        Some(ColdStack { limit: self.start + number * stride, is_bare })
+    }
+
+    /// Takes the stacks of the next window that has page tables to give back. Returns a window without stacks
+    /// if there is none among the next.
+    fn take_window(&mut self, stride: usize) -> Window {
+        for _ in 0..WINDOWS_AT_ONCE.min(self.windows_left) {
+            self.windows_left -= 1;
+            let addresses = self.window(self.windows_left, stride);
+            let stacks = self.stacks_in(&addresses, stride);
+            let below = (addresses.start - self.start).checked_sub(guard_bytes());
+            let guarded = below.map_or(0, |below| below / stride + 1)..stacks.end;
+            debug_assert!(stacks.len() <= Cooled::MOST, "{} stacks in a window", stacks.len());
+            if self.cold.take_all(stacks.clone(), guarded) {
+                let stacks = Cooled::of(stacks.map(|number| self.start + number * stride));
+                return Window { addresses, stacks };
+            }
+        }
+        Window { addresses: 0..0, stacks: Cooled::of(iter::empty()) }
+    }
+
+    /// Returns the numbers of the stacks that lie in these addresses, also in part.
+    fn stacks_in(&self, addresses: &Range<usize>, stride: usize) -> Numbers {
+        (addresses.start - self.start) / stride..(addresses.end - self.start).div_ceil(stride)
     }
 }
 
@@ -234,21 +328,54 @@ impl Drop for Slab {
     }
 }
 
-/// Returns the ranges to give back for `stacks`, which are sorted by address: one range for each run of whole
-/// neighbours, with the guards between them, or one for each stack without its guard.
-fn runs(stacks: &[Stack], with_guards: bool) -> impl Iterator<Item = Range<usize>> {
-    let page = sys::page_size();
-    stacks
-        .chunk_by(move |lower, upper| with_guards && lower.base() == upper.limit())
-        .map(move |run| run[0].guard_range().end..run[run.len() - 1].base() & !(page - 1))
+/// Some stacks that are to be cold: their limits.
+pub(crate) struct Cooled {
+    limits: [usize; Cooled::MOST],
+    len: usize,
 }
 
-/// Returns which of `stacks`, which are sorted by address, are neighbours of number `at`, and of each other.
-fn run_around(stacks: &[Stack], at: usize) -> Range<usize> {
-    let touches = |lower: usize| stacks[lower].base() == stacks[lower + 1].limit();
-    let start = (0..at).rev().take_while(|&lower| touches(lower)).last().unwrap_or(at);
-    let end = (at..stacks.len() - 1).take_while(|&lower| touches(lower)).last().map_or(at, |lower| lower + 1);
-    start..end + 1
+impl Cooled {
+    /// As many as one window may have: the smallest stack takes five pages.
+    pub(crate) const MOST: usize = 128;
+
+    /// The first `MOST` of them.
+    fn of(all: impl Iterator<Item = usize>) -> Cooled {
+        let (mut limits, mut len) = ([0; Cooled::MOST], 0);
+        for (place, limit) in limits.iter_mut().zip(all) {
+            *place = limit;
+            len += 1;
+        }
+        Cooled { limits, len }
+    }
+
+    fn limits(&self) -> &[usize] {
+        &self.limits[..self.len]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+}
+
+/// Addresses with page tables of their own, and the stacks that lie there, also in part.
+pub(crate) struct Window {
+    addresses: Range<usize>,
+    pub(crate) stacks: Cooled,
+}
+
+/// A stack that was cold.
+pub(crate) struct ColdStack {
+    limit: usize,
+    /// True if it may have no guard.
+    is_bare: bool,
+}
+
+/// Returns the ranges to give back for stacks, whose limits are sorted: one range for each run of whole
+/// neighbours, with the guards between them, or one for each stack without its guard.
+fn runs(limits: &[usize], stride: usize, with_guards: bool) -> impl Iterator<Item = Range<usize>> {
+    limits
+        .chunk_by(move |lower, upper| with_guards && lower + stride == *upper)
+        .map(move |run| run[0] + guard_bytes()..run[run.len() - 1] + stride)
 }
 
 fn no_room(error: io::Error, stride: usize) -> io::Error {
@@ -283,8 +410,12 @@ mod tests {
     }
 
     fn touch(address: usize) {
+        touch_with(address, 1);
+    }
+
+    fn touch_with(address: usize, byte: u8) {
         // SAFETY: tests write only into stacks that they own, or in a child process that dies of the write.
-        unsafe { with_exposed_provenance_mut::<u8>(address).write_volatile(1) }
+        unsafe { with_exposed_provenance_mut::<u8>(address).write_volatile(byte) }
     }
 
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -369,9 +500,24 @@ mod tests {
         }
     }
 
+    /// Makes these stacks cold.
+    fn cool_all(slabs: &Slabs, stacks: Vec<Stack>) {
+        let mut stacks = stacks.into_iter();
+        while stacks.len() > 0 {
+            let cooled = slabs.cool(|| stacks.next());
+            slabs.keep_cold(&cooled);
+        }
+    }
+
+    /// Takes all cold stacks, and makes them fit for use.
+    fn use_all(slabs: &Slabs) -> Vec<Stack> {
+        let cold = iter::from_fn(|| slabs.pop_cold());
+        cold.map(|cold| slabs.use_again(cold).unwrap()).collect()
+    }
+
     #[test]
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    fn release_gives_pages_back_and_leaves_guards() {
+    fn cold_stacks_have_no_pages_and_keep_their_guards() {
         for guards in each_way() {
             let slabs = Slabs::with_guards(64 * KIB, guards).unwrap();
             let mut stacks = Vec::new();
@@ -382,12 +528,15 @@ mod tests {
             }
             assert_eq!(resident_pages(all.clone()), 100);
             let busy = stacks.swap_remove(7);
-            slabs.release_pages(&mut stacks);
+            cool_all(&slabs, stacks);
             assert_eq!(resident_pages(all), 5);
             assert_eq!(resident_pages(busy.limit()..busy.base()), 5);
+            assert_eq!(slabs.cold(), 19);
+            let stacks = use_all(&slabs);
+            assert_eq!((slabs.cold(), stacks.len()), (0, 19));
             for stack in &stacks {
                 assert!(is_deadly(stack.guard_range().end - 1));
-                assert_eq!(read(stack.base() - 1), 0);
+                assert_eq!((read(stack.base() - 1), stack.usable_bytes()), (0, 64 * KIB));
             }
         }
     }
@@ -400,84 +549,95 @@ mod tests {
         line.split_whitespace().next().unwrap().parse::<usize>().unwrap() * KIB
     }
 
+    /// Returns how many page tables the stack's own addresses need, if neighbours are in use.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn tables_around(stack: &Stack) -> usize {
+        stack.base().div_ceil(TABLE_BYTES) - stack.limit() / TABLE_BYTES
+    }
+
     #[test]
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    fn long_runs_give_back_their_page_tables_and_get_new_guards() {
-        succeeds_alone(module_path!(), "long_runs_give_back_their_page_tables_and_get_new_guards", || {
-            const STACKS: usize = 400;
-            for size in [256 * KIB, 16 * KIB] {
+    fn idle_neighbours_give_back_their_page_tables_and_get_new_guards() {
+        let name = "idle_neighbours_give_back_their_page_tables_and_get_new_guards";
+        succeeds_alone(module_path!(), name, || {
+            for (size, count) in [(256 * KIB, 400), (16 * KIB, 1000), (4 * KIB, 2000), (3 << 20, 50)] {
                 let slabs = Slabs::new(size).unwrap();
-                let mut stacks = Vec::new();
-                carve_many(&slabs, &mut stacks, STACKS).unwrap();
-                if !slabs.has_tables() {
+                let (mut stacks, before) = (Vec::with_capacity(count), table_bytes());
+                carve_many(&slabs, &mut stacks, count).unwrap();
+                stacks.iter().for_each(|stack| touch(stack.base() - 1));
+                let full = table_bytes();
+                if !slabs.guards.are_marks() || !sys::frees_page_tables() {
                     println!("page tables stay here");
                     return;
                 }
-                stacks.iter().for_each(|stack| touch(stack.base() - 1));
-                // Two short runs and a long one.
-                let busy = [stacks.remove(10), stacks.remove(20)];
-                slabs.release_pages(&mut stacks);
-                let is_long = |at| run_around(&stacks, at).len() * slabs.stride >= LEAST_UNGUARDED_BYTES;
-                let is_long: Vec<bool> = (0..stacks.len()).map(is_long).collect();
-                let long = is_long.iter().filter(|&&is_long| is_long).count();
-                // With 32 bits slabs are small, and may lie apart.
-                assert!(long > STACKS - 30 || cfg!(target_pointer_width = "32"), "{long} of {STACKS}");
-                let (before, mut at) = (table_bytes(), 0);
-                while at < stacks.len() {
-                    let next = slabs.release_tables(&mut stacks, at);
-                    assert!(at < next && (next <= at + PORTION || !is_long[at]));
-                    at = next;
+                let busy = [stacks.remove(count / 10), stacks.remove(count / 5)];
+                // Stacks become cold in any order.
+                fastrand::Rng::with_seed(7).shuffle(&mut stacks);
+                cool_all(&slabs, stacks);
+                assert!(slabs.has_tables());
+                while let Some(window) = slabs.take_window() {
+                    slabs.release_tables(&window);
+                    slabs.keep_cold(&window.stacks);
                 }
-                // Each end of a run may keep one.
-                let all = long * slabs.stride / TABLE_BYTES * 4 * KIB;
-                let given = before.saturating_sub(table_bytes());
-                assert!(given + 8 * KIB >= all * 3 / 4, "{given} of some {all} bytes were given back");
+                assert!(!slabs.has_tables());
+                let kept: usize = busy.iter().map(tables_around).sum();
+                // One at each end of a slab, and the allocator's.
+                let few = 3 * slabs.land.lock().slabs.len() + kept;
+                let all = (full - before) / (4 * KIB);
+                let given = full.saturating_sub(table_bytes()) / (4 * KIB);
+                assert!(given + few >= all, "{given} of {all} tables were given back, with {few} to stay");
+                println!("stacks of {size}: {given} of {all} tables, with {few} to stay");
+                // SAFETY: the stack is the test's own.
+                let is_guarded = |limit| unsafe { sys::refuses_writes(limit) };
                 for stack in &busy {
                     assert!(is_deadly(stack.guard_range().end - 1));
                     assert_eq!(read(stack.base() - 1), 1);
                 }
-                // SAFETY: the stack is the test's own.
-                let is_guarded = |stack: &Stack| unsafe { sys::refuses_writes(stack.limit()) };
-                for (stack, is_long) in stacks.iter().zip(is_long) {
-                    assert_eq!(is_guarded(stack), !is_long);
-                }
-                for stack in stacks {
-                    let stack = slabs.guard_again(stack).unwrap();
-                    assert!(is_guarded(&stack));
-                    assert_eq!(read(stack.base() - 1), 0);
+                let cold: Vec<_> = iter::from_fn(|| slabs.pop_cold()).collect();
+                let bare = cold.iter().filter(|stack| stack.is_bare).count();
+                assert!(bare > 0 && cold.len() == count - 2);
+                for stack in cold {
+                    assert!(stack.is_bare || is_guarded(stack.limit));
+                    assert!(is_guarded(slabs.use_again(stack).unwrap().limit()));
                 }
             }
         });
     }
 
+    /// Some stacks are in use again while others become bare.
     #[test]
-    fn a_run_is_found_from_each_of_its_stacks() {
-        let slabs = Slabs::new(16 * KIB).unwrap();
-        let mut stacks = Vec::new();
-        carve_many(&slabs, &mut stacks, 6).unwrap();
-        stacks.remove(2);
-        let found: Vec<_> = (0..5).map(|at| run_around(&stacks, at)).collect();
-        assert_eq!(found, [0..2, 0..2, 2..5, 2..5, 2..5]);
-    }
-
-    #[test]
-    fn a_header_survives_release_until_the_stack_is_whole_again() {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn a_stack_that_was_bare_is_as_good_as_new() {
         let slabs = Slabs::new(64 * KIB).unwrap();
-        let stack = slabs.carve().unwrap();
-        let base = stack.base();
-        let (header, stack) = stack.reserve_top(100);
-        assert_eq!(
-            (header.addr().get(), stack.base(), stack.usable_bytes()),
-            (base - 112, base - 112, 65424)
-        );
-        // SAFETY: `reserve_top` gave the header to this test alone.
-        unsafe { header.write(42) };
-        let mut stacks = [stack];
-        slabs.release_pages(&mut stacks);
-        // SAFETY: `reserve_top` gave the header to this test alone.
-        assert_eq!(unsafe { header.read() }, 42);
-        let [stack] = stacks;
-        assert_eq!(slabs.whole(stack).base(), base);
+        const COUNT: usize = 300;
+        let mut stacks = Vec::new();
+        carve_many(&slabs, &mut stacks, COUNT).unwrap();
+        let mut random = fastrand::Rng::with_seed(7);
+        for _ in 0..100 {
+            for stack in &stacks {
+                // SAFETY: the stack is the test's own.
+                assert!(unsafe { sys::refuses_writes(stack.limit()) });
+                assert_eq!((read(stack.guard_range().end), stack.usable_bytes()), (0, 64 * KIB));
+                touch(stack.guard_range().end);
+                touch(stack.base() - 1);
+            }
+            random.shuffle(&mut stacks);
+            cool_all(&slabs, stacks.split_off(random.usize(..=stacks.len())));
+            for _ in 0..random.usize(..10) {
+                let Some(window) = slabs.take_window() else { break };
+                slabs.release_tables(&window);
+                slabs.keep_cold(&window.stacks);
+            }
+            for stack in &stacks {
+                assert_eq!(read(stack.base() - 1), 1);
+                // As new, for the next round.
+                touch_with(stack.guard_range().end, 0);
+            }
+            let some = random.usize(..=slabs.cold());
+            let cold = iter::from_fn(|| slabs.pop_cold()).take(some);
+            stacks.extend(cold.map(|cold| slabs.use_again(cold).unwrap()));
+            assert_eq!(stacks.len() + slabs.cold(), COUNT);
+        }
     }
 
     #[test]
@@ -494,13 +654,12 @@ mod tests {
         carve_many(&slabs, &mut stacks, 6).unwrap();
         let ends: Vec<_> = stacks.iter().map(|stack| (stack.guard_range().end, stack.base())).collect();
         stacks.remove(2);
-        let (_header, shorter) = stacks.remove(3).reserve_top(16);
-        stacks.insert(3, shorter);
-        let (page, runs): (usize, Vec<_>) = (sys::page_size(), runs(&stacks, true).collect());
-        assert_eq!(runs, [ends[0].0..ends[1].1, ends[3].0..ends[4].1 - page, ends[5].0..ends[5].1]);
-        let each: Vec<_> = super::runs(&stacks, false).collect();
+        let limits: Vec<_> = stacks.iter().map(Stack::limit).collect();
+        let runs: Vec<_> = super::runs(&limits, slabs.stride, true).collect();
+        assert_eq!(runs, [ends[0].0..ends[1].1, ends[3].0..ends[5].1]);
+        let each: Vec<_> = super::runs(&limits, slabs.stride, false).collect();
         let whole = |i: usize| ends[i].0..ends[i].1;
-        assert_eq!(each, [whole(0), whole(1), whole(3), ends[4].0..ends[4].1 - page, whole(5)]);
+        assert_eq!(each, [whole(0), whole(1), whole(3), whole(4), whole(5)]);
     }
 
     #[test]
@@ -626,11 +785,12 @@ mod tests {
                 return;
             }
             let slabs = Slabs::new(64 * KIB).unwrap();
-            let mut stacks = vec![slabs.carve().unwrap()];
-            touch(stacks[0].base() - 1);
-            slabs.release_pages(&mut stacks);
-            assert!(is_deadly(stacks[0].guard_range().end - 1));
-            assert!(!is_deadly(stacks[0].guard_range().end));
+            let stack = slabs.carve().unwrap();
+            touch(stack.base() - 1);
+            cool_all(&slabs, vec![stack]);
+            let stack = use_all(&slabs).pop().unwrap();
+            assert!(is_deadly(stack.guard_range().end - 1));
+            assert!(!is_deadly(stack.guard_range().end));
         });
     }
 }

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
+use std::iter;
 use std::ops::Range;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::Arc;
@@ -112,6 +113,28 @@ pub(crate) struct Slabs {
     carved: Arc<AtomicUsize>,
 }
 
+/// Some stacks that have ended: how many.
+pub(crate) struct Cooled {
+    len: usize,
+}
+
+impl Cooled {
+    /// How many end in one step.
+    pub(crate) const MOST: usize = 128;
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+}
+
+/// There is none.
+pub(crate) enum ColdStack {}
+
+/// There is none.
+pub(crate) struct Window {
+    pub(crate) stacks: Cooled,
+}
+
 impl Slabs {
     /// Prepares stacks of `stack_bytes` usable bytes; guards are added to that.
     pub(crate) fn new(stack_bytes: usize) -> io::Result<Slabs> {
@@ -135,30 +158,42 @@ impl Slabs {
         true
     }
 
-    /// Does nothing: the guard of each stack would first have to move back up. The pool drops idle stacks
-    /// instead, which frees their memory.
-    pub(crate) fn release_pages(&self, _stacks: &mut [Stack]) {}
+    /// Drops what `next` returns, up to `Cooled::MOST` stacks, with their memory. To give back only their
+    /// pages, the guard of each would first have to move back up.
+    pub(crate) fn cool(&self, next: impl FnMut() -> Option<Stack>) -> Cooled {
+        Cooled { len: iter::from_fn(next).take(Cooled::MOST).count() }
+    }
+
+    /// Does nothing: the stacks have ended.
+    pub(crate) fn keep_cold(&self, _cooled: &Cooled) {}
+
+    /// Returns 0.
+    pub(crate) fn cold(&self) -> usize {
+        0
+    }
+
+    /// Returns `None`.
+    pub(crate) fn pop_cold(&self) -> Option<ColdStack> {
+        None
+    }
+
+    /// Never called.
+    pub(crate) fn use_again(&self, cold: ColdStack) -> Option<Stack> {
+        match cold {}
+    }
 
     /// Returns `false`: no stack is idle for long.
     pub(crate) fn has_tables(&self) -> bool {
         false
     }
 
-    /// Does nothing: never called.
-    pub(crate) fn release_tables(&self, stacks: &mut [Stack], _at: usize) -> usize {
-        stacks.len()
+    /// Returns `None`.
+    pub(crate) fn take_window(&self) -> Option<Window> {
+        None
     }
 
-    /// Returns the stack, which has its guard.
-    pub(crate) fn guard_again(&self, stack: Stack) -> Option<Stack> {
-        Some(stack)
-    }
-
-    /// Restores the stack as it was carved, with the bytes that `reserve_top` kept. The header's content is
-    /// lost.
-    pub(crate) fn whole(&self, stack: Stack) -> Stack {
-        Stack { base: stack.memory.base(), ..stack }
-    }
+    /// Never called.
+    pub(crate) fn release_tables(&self, _window: &Window) {}
 
     /// Returns the address space of all stacks that were not dropped.
     pub(crate) fn mapped_bytes(&self) -> usize {
