@@ -19,6 +19,8 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+pub(super) mod remembered;
+
 /// What a descriptor is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -132,9 +134,10 @@ pub(super) fn note_wait(fd: c_int) {
         && word.load(Ordering::Relaxed) & WAITED == 0
     {
         // It may have a new file. What another thread has just noted of that is asked for again.
-        limits(fd).into_iter().flatten().for_each(|limit| limit.store(0, Ordering::Relaxed));
-        // Release: what was remembered of another file is forgotten before.
-        word.fetch_or(WAITED, Ordering::Release);
+        limits(fd).into_iter().for_each(|limits| remembered::forget(limits));
+        // Release: what was remembered of another file is forgotten before. Acquire: pairs with the Release of
+        // those that clear the mark. A question that comes after this is about the file that they have seen.
+        word.fetch_or(WAITED, Ordering::AcqRel);
     }
 }
 
@@ -149,7 +152,7 @@ pub(super) fn forget_wait(fd: c_int) {
     if has_waited(fd)
         && let Some(word) = word(fd)
     {
-        word.fetch_and(!WAITED, Ordering::Relaxed);
+        word.fetch_and(!WAITED, Ordering::Release);
     }
 }
 
@@ -158,7 +161,7 @@ pub(super) fn forget_wait(fd: c_int) {
 pub(super) fn note_new(fd: isize) {
     if let Some(word) = c_int::try_from(fd).ok().and_then(word_in_use) {
         let kept = |word: u32| Some(word & !(KIND | WAITED) | ALONE);
-        let _ = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, kept);
+        let _ = word.fetch_update(Ordering::Release, Ordering::Relaxed, kept);
     }
 }
 
@@ -169,7 +172,7 @@ pub(super) fn note_duplicate(fd: c_int, new: isize) {
     }
     for (fd, marks) in [(fd, ALONE), (new as c_int, KIND | WAITED | ALONE)] {
         if let Some(word) = word(fd) {
-            word.fetch_and(!marks, Ordering::Relaxed);
+            word.fetch_and(!marks, Ordering::Release);
         }
     }
 }
@@ -190,7 +193,7 @@ pub(super) fn forget(fd: c_int) -> bool {
     // descriptor closed.
     match word.load(Ordering::Relaxed) {
         0 => false,
-        _ => word.fetch_and(!(KIND | WAITED | ALONE), Ordering::Relaxed) & !(KIND | ALONE) != 0,
+        _ => word.fetch_and(!(KIND | WAITED | ALONE), Ordering::Release) & !(KIND | ALONE) != 0,
     }
 }
 

@@ -2,7 +2,7 @@
 //! asked for with its first wait, and remembered. The hooks here change them, or make descriptors.
 //!
 //! A file may have several descriptors, which share its mode and its limits. So a change makes all that is
-//! remembered worthless (`mode/remembered.rs`). A socket that was made here, was not duplicated since, and
+//! remembered worthless (`fd/remembered.rs`). A socket that was made here, was not duplicated since, and
 //! was not waited for, changes alone: nothing of it is remembered. That is how servers set the time limits of
 //! a connection.
 //!
@@ -15,11 +15,9 @@ use std::time::Duration;
 use libc::socklen_t;
 use timers::clock;
 
+use super::fd::remembered::{self, remembered};
 use super::raw::{self, call};
 use super::{AGAIN, fd, finish};
-
-mod remembered;
-use remembered::remembered;
 
 /// What a call waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -27,7 +27,7 @@ mod sync;
 
 /// What is remembered of descriptors.
 #[rustfmt::skip]
-mod mode {
+mod fd {
     mod remembered;
 }
 

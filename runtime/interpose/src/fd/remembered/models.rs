@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loom::thread;
 
-use super::{ask, changed, remembered};
+use super::{ask, changed, forget, remembered};
 use crate::models::helpers::explore;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -28,11 +28,17 @@ impl File {
     /// Returns the mode as a call on a descriptor finds it.
     fn find(&self, at: usize) -> u32 {
         // What is remembered is that of this file once it was waited for.
-        let known = self.waited[at].load(Ordering::Relaxed) == 1;
+        let known = self.waited[at].load(Ordering::Acquire) == 1;
         if let Some(mode) = remembered(&self.places[at]).filter(|_| known) {
             return mode;
         }
-        let note = || self.waited[at].store(1, Ordering::Relaxed);
+        // As `fd::note_wait`.
+        let note = || {
+            if self.waited[at].load(Ordering::Relaxed) == 0 {
+                forget(std::slice::from_ref(&self.places[at]));
+                self.waited[at].fetch_or(1, Ordering::AcqRel);
+            }
+        };
         ask(&self.places[at], note, || {
             // The kernel's own locks order this.
             let mode = self.mode.load(Ordering::SeqCst);
@@ -70,4 +76,24 @@ fn a_change_by_the_descriptor_itself_is_found() {
 #[test]
 fn a_change_by_another_descriptor_is_found() {
     a_change_is_found(true, 1);
+}
+
+/// A thread asks about a file, which ends meanwhile. The next file of the number has another mode.
+#[test]
+fn an_answer_about_an_earlier_file_is_not_remembered() {
+    explore(3, || {
+        let file = File::new(false);
+        file.find(0);
+        let waits = thread::spawn({
+            let file = file.clone();
+            move || file.find(0)
+        });
+        file.waited[0].store(0, Ordering::Release);
+        file.mode.store(2, Ordering::SeqCst);
+        // It is noted as new.
+        file.waited[0].store(0, Ordering::Release);
+        assert_eq!((file.find(0), file.find(0)), (2, 2));
+        waits.join().unwrap();
+        assert_eq!(file.find(0), 2);
+    });
 }
