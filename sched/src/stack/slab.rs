@@ -370,7 +370,7 @@ pub(crate) struct ColdStack {
     is_bare: bool,
 }
 
-/// Returns the ranges to give back for stacks, whose limits are sorted: one range for each run of whole
+/// Returns the ranges to give back for stacks with these sorted limits: one range for each run of whole
 /// neighbours, with the guards between them, or one for each stack without its guard.
 fn runs(limits: &[usize], stride: usize, with_guards: bool) -> impl Iterator<Item = Range<usize>> {
     limits

@@ -21,7 +21,7 @@ pub(super) struct Cold {
 #[derive(Clone, Copy, Default)]
 struct Word {
     cold: u64,
-    /// Those that may have lost their guards, with their page tables.
+    /// The stacks of which the guard may be gone, with its page table.
     bare: u64,
 }
 
@@ -117,7 +117,7 @@ mod tests {
         assert!(cold.take_all(62..70, 62..70));
     }
 
-    /// As a map of the cold stacks, with `true` for those that are bare.
+    /// As a map of the cold stacks, with `true` for a bare one.
     #[test]
     fn it_is_a_set_with_two_kinds() {
         const STACKS: usize = 150;

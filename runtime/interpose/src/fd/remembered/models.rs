@@ -78,7 +78,7 @@ fn a_change_by_another_descriptor_is_found() {
     a_change_is_found(true, 1);
 }
 
-/// A thread asks about a file, which ends meanwhile. The next file of the number has another mode.
+/// A file ends while a thread asks about it. The next file of the number has another mode.
 #[test]
 fn an_answer_about_an_earlier_file_is_not_remembered() {
     explore(3, || {
