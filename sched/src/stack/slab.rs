@@ -501,6 +501,7 @@ mod tests {
     }
 
     /// Makes these stacks cold.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
     fn cool_all(slabs: &Slabs, stacks: Vec<Stack>) {
         let mut stacks = stacks.into_iter();
         while stacks.len() > 0 {
@@ -510,6 +511,7 @@ mod tests {
     }
 
     /// Takes all cold stacks, and makes them fit for use.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
     fn use_all(slabs: &Slabs) -> Vec<Stack> {
         let cold = iter::from_fn(|| slabs.pop_cold());
         cold.map(|cold| slabs.use_again(cold).unwrap()).collect()
