@@ -27,8 +27,9 @@ use writer::Writer;
 /// The longest and the shortest time between two reads of the rings.
 const LONGEST: Duration = Duration::from_millis(100);
 const SHORTEST: Duration = Duration::from_millis(1);
-/// How many events a part is to have. A larger part takes a processor for longer at a time.
-const WANTED: Range<usize> = 500..2000;
+/// How many events a part is to have. A larger part takes a processor for longer at a time: 2,000 events for
+/// one and a half milliseconds.
+const WANTED: Range<usize> = 100..400;
 /// The time after which a stream that could not write tries again.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The smallest file, and the shortest age, that a program may ask for.
@@ -284,7 +285,8 @@ impl fmt::Debug for Stream {
 
 /// Writes what is recorded until the stream ends.
 fn write_all(shared: &Shared, writer: &mut Writer) {
-    let (mut pause, mut failed, mut has_ended) = (LONGEST, None::<Instant>, false);
+    // The first parts are small, too, if there is much to write.
+    let (mut pause, mut failed, mut has_ended) = (SHORTEST, None::<Instant>, false);
     while !has_ended {
         has_ended = sched::at_rest(|| ends(shared, pause));
         let may_write = has_ended || failed.is_none_or(|at| at.elapsed() >= PAUSE);
