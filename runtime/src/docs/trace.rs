@@ -114,8 +114,8 @@
 //! The stream never holds up a green thread. If its thread cannot keep up, the rings are overwritten, and a
 //! mark in the row of the P says how many events are missing there. Larger rings help against bursts
 //! ([`StreamBuilder::events`](crate::trace::StreamBuilder::events)). So does a processor for the thread. With
-//! 2 Ps on two processors (AMD EPYC) and 20,000 HTTP requests a second of another process, a stream raises the
-//! processor time of a request from 31 to 39 us, the median of the times from 78 to 109 us, and the 99th
+//! 2 Ps on two processors (AMD EPYC) and 20,000 HTTP requests a second of another process, a stream raises
+//! the processor time of a request from 31 to 39 us, the median of the times from 78 to 109 us, and the 99th
 //! percentile from 0.3 to 0.6 ms (`recorder http --rate 20000 --apart --window 500 --stream FOLDER`, with the
 //! feature `stream` of `benches`). An echo server with 64 connections that ask at once again answers a fifth
 //! fewer requests (`recorder echo`). If a program that did little begins to do much, the thread may need a
