@@ -58,7 +58,7 @@ fn start<T: Send + 'static>(
 }
 
 /// Returns the error for a green thread that was cancelled, and passes on any other panic.
-fn ended(name: &str, payload: Box<dyn Any + Send>) -> io::Error {
+pub(crate) fn ended(name: &str, payload: Box<dyn Any + Send>) -> io::Error {
     if !payload.is::<Cancelled>() {
         resume_unwind(payload);
     }

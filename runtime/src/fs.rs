@@ -64,14 +64,15 @@
 //! # std::io::Result::Ok(())
 //! ```
 //!
-//! The locks of a file, `read_at` and `write_at` have no awaited form.
-//! [`blocking_async`](crate::blocking_async) awaits them, as any other call: `blocking_async(move ||
-//! file.lock())`. A drop of that future ends the wait.
+//! `read_at` and `write_at` have no awaited form. [`blocking_async`](crate::blocking_async) awaits them, as
+//! any other call: `blocking_async(move || file.read_at(..))`.
 
 mod dir;
 mod file;
 mod file_io;
 mod open_options;
+#[cfg_attr(not(any(feature = "futures-io", feature = "tokio-io")), path = "fs/no_poll.rs")]
+mod poll;
 mod source;
 
 use std::io;

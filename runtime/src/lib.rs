@@ -127,8 +127,8 @@
 //! | feature of this crate | what it adds |
 //! | --- | --- |
 //! | `macros` (on by default) | the attributes [`main`](macro@main) and [`test`](macro@test) |
-//! | `futures-io` | `AsyncRead` and `AsyncWrite` of the crate `futures-io` for streams |
-//! | `tokio-io` | `AsyncRead` and `AsyncWrite` of tokio for streams |
+//! | `futures-io` | `AsyncRead` and `AsyncWrite` of the crate `futures-io` for streams, files and pipes |
+//! | `tokio-io` | the same of tokio |
 //! | `tokio` | with the setting `tokio`, tokio's crates run unchanged: a reactor of tokio's own, and its context on the runtime's OS threads |
 //! | `interpose` | on Linux with glibc, in a program with the line `runtime::interpose!();`, libc's blocking calls park green threads, in unmodified crates and C libraries: see [interpose](docs::interpose). With `runtime::interpose!(threads);` threads of `std::thread` are green threads: see [threads](docs::threads) |
 //! | `stream` | receivers, tickers and signals as a `Stream` of the crate `futures-core` |
@@ -185,6 +185,11 @@ mod interposed;
 pub mod io;
 pub mod metrics;
 pub mod net;
+#[cfg_attr(
+    not(any(feature = "futures-io", feature = "tokio-io", feature = "hyper")),
+    allow(dead_code, unused_imports, reason = "only the traits of other crates use all of it")
+)]
+mod polled;
 #[cfg(unix)]
 pub mod process;
 pub mod profile;

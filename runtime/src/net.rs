@@ -80,10 +80,6 @@ mod look_up;
 mod macros;
 #[cfg(unix)]
 pub(crate) mod pipes;
-#[cfg_attr(
-    not(any(feature = "futures-io", feature = "tokio-io", feature = "hyper")),
-    allow(dead_code, unused_imports, reason = "only the traits of other crates use all of it")
-)]
 mod poll;
 #[cfg(unix)]
 mod readiness;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use super::poll::Begun;
 use super::{FileTimes, Metadata, OpenOptions, Permissions, TryLockError, awaited, source};
 use crate::bounded::bounded;
 use crate::net::Backoff;
@@ -13,6 +14,12 @@ use crate::net::Backoff;
 /// An open file, with the API of [`std::fs::File`]. `&File` reads, writes and seeks, too.
 ///
 /// Pipes, terminals and devices work, but block an OS thread: for those, see `net::Async`.
+///
+/// With the features `futures-io` and `tokio-io` it has `AsyncRead`, `AsyncWrite` and `AsyncSeek` of these
+/// crates, with the meaning of tokio's own file. A write is done later: `poll_flush`, and the next write,
+/// return its error. Flush before you call a method of the file, or drop it to let others read: what was
+/// written is never taken back, but may come later, and is lost if the runtime ends before. Bytes that were
+/// read for a dropped future are for the next one.
 ///
 /// ```
 /// use runtime::fs::File;
@@ -27,17 +34,20 @@ use crate::net::Backoff;
 /// # runtime::fs::remove_file(path)?;
 /// # std::io::Result::Ok(())
 /// ```
-pub struct File(
+pub struct File {
     /// Shared with awaited calls, which may outlive their futures.
-    pub(super) Arc<source::File>,
-);
+    pub(super) file: Arc<source::File>,
+    /// What the traits of other crates have begun.
+    #[allow(dead_code, reason = "only these traits use it")]
+    pub(super) begun: Begun,
+}
 
 /// Writes methods that only call std's method of the same name.
 macro_rules! as_in_std {
     ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => { $(
         $(#[$doc])*
         pub fn $name(&self, $($arg: $type),*) -> $result {
-            bounded(|| self.0.$name($($arg),*))
+            bounded(|| self.file.$name($($arg),*))
         }
     )* };
 }
@@ -56,7 +66,7 @@ macro_rules! also_awaited {
         ///
         $(#[$example])*
         pub async fn $name_async(&self, $($arg: $type),*) -> $result {
-            let file = self.0.clone();
+            let file = self.file.clone();
             awaited(move || file.$name($($arg),*)).await
         }
     )* };
@@ -342,6 +352,26 @@ impl File {
         after_pauses(|| self.try_lock())
     }
 
+    /// Waits for an exclusive lock of the file in a future, as [`lock`](File::lock) does: see
+    /// [awaited](crate::fs#awaited). Dropping the future ends the wait. If the lock was taken just then, it
+    /// is given up.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("fs-lock-async-{}", std::process::id()));
+    /// # runtime::fs::write(&path, "")?;
+    /// # runtime::block_on(async {
+    /// let file = runtime::fs::File::open_async(&path).await?;
+    /// file.lock_async().await?;
+    /// assert!(runtime::fs::File::open_async(&path).await?.try_lock().is_err());
+    /// file.unlock()
+    /// # })?;
+    /// # runtime::fs::remove_file(path)?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn lock_async(&self) -> io::Result<()> {
+        self.after_pauses_async(source::File::try_lock).await
+    }
+
     /// Waits for a shared lock of the file, as [`lock`](File::lock) does. See [`std::fs::File::lock_shared`].
     ///
     /// # Errors
@@ -365,6 +395,42 @@ impl File {
         after_pauses(|| self.try_lock_shared())
     }
 
+    /// Waits for a shared lock of the file in a future, as [`lock_async`](File::lock_async) does.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("fs-lock-shared-async-{}", std::process::id()));
+    /// # runtime::fs::write(&path, "")?;
+    /// # runtime::block_on(async {
+    /// let file = runtime::fs::File::open_async(&path).await?;
+    /// file.lock_shared_async().await?;
+    /// runtime::fs::File::open_async(&path).await?.lock_shared_async().await
+    /// # })?;
+    /// # runtime::fs::remove_file(path)?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn lock_shared_async(&self) -> io::Result<()> {
+        self.after_pauses_async(source::File::try_lock_shared).await
+    }
+
+    /// Tries until a lock is taken, with pauses in between.
+    async fn after_pauses_async(
+        &self,
+        try_lock: fn(&source::File) -> Result<(), TryLockError>,
+    ) -> io::Result<()> {
+        let mut backoff = pauses();
+        loop {
+            let file = self.file.clone();
+            match awaited(move || Ok(try_lock(&file).map(|()| NewLock { file, is_kept: false }))).await? {
+                Ok(mut lock) => {
+                    lock.is_kept = true;
+                    return Ok(());
+                }
+                Err(TryLockError::WouldBlock) => crate::time::sleep_async(backoff.step()).await,
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+    }
+
     /// Returns another handle to the same open file: both have the same position.
     ///
     /// # Errors
@@ -377,7 +443,7 @@ impl File {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn try_clone(&self) -> io::Result<File> {
-        bounded(|| self.0.try_clone()).map(File::new)
+        bounded(|| self.file.try_clone()).map(File::new)
     }
 
     /// Calls [`try_clone`](File::try_clone) in a future: see [awaited](crate::fs#awaited).
@@ -391,25 +457,40 @@ impl File {
     /// # std::io::Result::Ok(())
     /// ```
     pub async fn try_clone_async(&self) -> io::Result<File> {
-        let file = self.0.clone();
+        let file = self.file.clone();
         awaited(move || file.try_clone()).await.map(File::new)
     }
 
     pub(super) fn new(file: source::File) -> File {
-        File(Arc::new(file))
+        File { file: Arc::new(file), begun: Begun::default() }
     }
 
     /// Returns the file under this one. If an awaited call still runs after its future was dropped, it waits
     /// for the call's end by sleeping.
     fn into_source(self) -> source::File {
         let mut backoff = pauses();
-        let mut shared = self.0;
+        let mut shared = self.file;
         loop {
             match Arc::try_unwrap(shared) {
                 Ok(file) => return file,
                 Err(in_use) => shared = in_use,
             }
             crate::sleep(backoff.step());
+        }
+    }
+}
+
+/// A lock that was taken for a future. The drop gives it up if that was dropped.
+struct NewLock {
+    file: Arc<source::File>,
+    is_kept: bool,
+}
+
+impl Drop for NewLock {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // There is no one to whom an error could be reported.
+            let _ = self.file.unlock();
         }
     }
 }
@@ -433,7 +514,7 @@ fn after_pauses(try_lock: impl Fn() -> Result<(), TryLockError>) -> io::Result<(
 
 impl fmt::Debug for File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.file.fmt(f)
     }
 }
 
@@ -464,23 +545,23 @@ mod unix {
 
     impl FileExt for File {
         fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-            bounded(|| self.0.read_at(buf, offset))
+            bounded(|| self.file.read_at(buf, offset))
         }
 
         fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
-            bounded(|| self.0.write_at(buf, offset))
+            bounded(|| self.file.write_at(buf, offset))
         }
     }
 
     impl AsFd for File {
         fn as_fd(&self) -> BorrowedFd<'_> {
-            self.0.as_fd()
+            self.file.as_fd()
         }
     }
 
     impl AsRawFd for File {
         fn as_raw_fd(&self) -> RawFd {
-            self.0.as_raw_fd()
+            self.file.as_raw_fd()
         }
     }
 

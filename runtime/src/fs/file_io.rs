@@ -124,36 +124,36 @@ impl File {
         &self,
         call: impl FnOnce(&source::File) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
-        let file = self.0.clone();
+        let file = self.file.clone();
         awaited(move || call(&file)).await
     }
 }
 
 impl Read for &File {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        bounded(|| (&*self.0).read(buf))
+        bounded(|| (&*self.file).read(buf))
     }
 
     fn read_vectored(&mut self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        bounded(|| (&*self.0).read_vectored(bufs))
+        bounded(|| (&*self.file).read_vectored(bufs))
     }
 
     fn read_to_end(&mut self, buf: &mut Vec<u8>) -> io::Result<usize> {
-        bounded(|| (&*self.0).read_to_end(buf))
+        bounded(|| (&*self.file).read_to_end(buf))
     }
 
     fn read_to_string(&mut self, buf: &mut String) -> io::Result<usize> {
-        bounded(|| (&*self.0).read_to_string(buf))
+        bounded(|| (&*self.file).read_to_string(buf))
     }
 }
 
 impl Write for &File {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        bounded(|| (&*self.0).write(buf))
+        bounded(|| (&*self.file).write(buf))
     }
 
     fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
-        bounded(|| (&*self.0).write_vectored(bufs))
+        bounded(|| (&*self.file).write_vectored(bufs))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -163,7 +163,7 @@ impl Write for &File {
 
 impl Seek for &File {
     fn seek(&mut self, pos: SeekFrom) -> io::Result<u64> {
-        bounded(|| (&*self.0).seek(pos))
+        bounded(|| (&*self.file).seek(pos))
     }
 }
 

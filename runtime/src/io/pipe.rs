@@ -54,7 +54,7 @@ pub fn pipe() -> io::Result<(PipeReader, PipeWriter)> {
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Debug)]
-pub struct PipeReader(Socket<Receiver>);
+pub struct PipeReader(pub(crate) Socket<Receiver>);
 
 /// The end of a pipe that writes. [`pipe`](pipe()) makes it. Unix only.
 ///
@@ -72,7 +72,7 @@ pub struct PipeReader(Socket<Receiver>);
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Debug)]
-pub struct PipeWriter(Socket<Sender>);
+pub struct PipeWriter(pub(crate) Socket<Sender>);
 
 pipe!(
     PipeReader,

@@ -10,7 +10,7 @@ use std::net::Shutdown;
 use netpoll::Direction;
 
 #[allow(unused_imports, reason = "only the traits of hyper name it")]
-pub(super) use side::End;
+pub(crate) use side::End;
 pub(crate) use side::Side;
 
 /// Returns two streams in memory that are connected with each other. Each direction has room for
@@ -67,7 +67,7 @@ pub fn duplex(max_buf_size: usize) -> (DuplexStream, DuplexStream) {
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Debug)]
-pub struct DuplexStream(pub(in crate::net) Side);
+pub struct DuplexStream(pub(crate) Side);
 
 // Its state is consistent after a panic of a reader or writer.
 impl std::panic::UnwindSafe for DuplexStream {}

@@ -131,7 +131,7 @@ split!(DuplexStream, "let (one, other) = runtime::io::duplex(64);");
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Debug)]
-pub struct OwnedReadHalf<S: Split>(pub(super) S);
+pub struct OwnedReadHalf<S: Split>(pub(crate) S);
 
 /// The half that writes, of a stream that `into_split` has split.
 ///
@@ -218,7 +218,7 @@ impl<S: Split> OwnedWriteHalf<S> {
         self.0.as_ref().expect("the stream is taken when the half ends")
     }
 
-    pub(super) fn stream_mut(&mut self) -> &mut S {
+    pub(crate) fn stream_mut(&mut self) -> &mut S {
         self.0.as_mut().expect("the stream is taken when the half ends")
     }
 }

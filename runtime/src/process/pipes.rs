@@ -6,7 +6,8 @@ use crate::net::Socket;
 use crate::net::pipes::{pipe, readable_pipe, writable_pipe};
 
 /// The writing end of a child's standard input, from [`Child::stdin`](super::Child::stdin). Dropping it
-/// closes the pipe, and the child reads the end of its input.
+/// closes the pipe, and the child reads the end of its input. (The end of `AsyncWrite`, which it has with the
+/// features `futures-io` and `tokio-io`, closes nothing, as tokio's.)
 ///
 /// # Cancellation
 ///
@@ -21,7 +22,7 @@ use crate::net::pipes::{pipe, readable_pipe, writable_pipe};
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Debug)]
-pub struct ChildStdin(Socket<Sender>);
+pub struct ChildStdin(pub(crate) Socket<Sender>);
 
 /// The reading end of a child's standard output, from [`Child::stdout`](super::Child::stdout).
 ///
@@ -38,7 +39,7 @@ pub struct ChildStdin(Socket<Sender>);
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Debug)]
-pub struct ChildStdout(Socket<Receiver>);
+pub struct ChildStdout(pub(crate) Socket<Receiver>);
 
 /// The reading end of a child's standard error, from [`Child::stderr`](super::Child::stderr).
 ///
@@ -54,7 +55,7 @@ pub struct ChildStdout(Socket<Receiver>);
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Debug)]
-pub struct ChildStderr(Socket<Receiver>);
+pub struct ChildStderr(pub(crate) Socket<Receiver>);
 
 pipe!(
     ChildStdin,

@@ -10,6 +10,7 @@ mod experiment;
 mod exploring;
 mod faults;
 mod fs;
+mod fs_async;
 mod fs_bugs;
 mod fs_decay;
 mod linear;

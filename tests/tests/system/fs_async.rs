@@ -39,6 +39,52 @@ fn in_local_ones<F: Future<Output = ()> + Send + 'static>(make: fn(Folder) -> F)
     });
 }
 
+#[test]
+fn locks_exclude_each_other() {
+    in_each_executor(|folder| async move {
+        let path = folder.path("file");
+        let [one, other] = [(); 2].map(|()| File::create(&path).unwrap());
+        for _ in 0..10 {
+            one.lock_async().await.unwrap();
+            assert!(other.try_lock_shared().is_err());
+            let unlocks = async {
+                runtime::time::sleep_async(Duration::from_millis(1)).await;
+                one.unlock().unwrap();
+            };
+            let (locked, ()) = futures::join!(other.lock_async(), unlocks);
+            locked.unwrap();
+            assert!(one.try_lock().is_err());
+            other.unlock().unwrap();
+            one.lock_shared_async().await.unwrap();
+            other.lock_shared_async().await.unwrap();
+            assert!(File::open_async(&path).await.unwrap().try_lock().is_err());
+            one.unlock().unwrap();
+            other.unlock().unwrap();
+        }
+    });
+}
+
+/// A lock that was taken for a future that is dropped before it knows.
+#[test]
+fn a_dropped_wait_for_a_lock_leaves_none() {
+    in_each_beside_calls(|folder| async move {
+        let path = folder.path("file");
+        let [one, other] = [(); 2].map(|()| File::create(&path).unwrap());
+        for i in 0..40 {
+            {
+                let mut waits = pin!(one.lock_async());
+                let begun = poll_fn(|cx| Poll::Ready(waits.as_mut().poll(cx))).await;
+                runtime::time::sleep_async(Duration::from_micros(100 * (i % 20))).await;
+                if begun.is_ready() {
+                    one.unlock().unwrap();
+                }
+            }
+            other.lock_async().await.unwrap();
+            other.unlock().unwrap();
+        }
+    });
+}
+
 async fn entries_of(dir: &Path) -> Vec<DirEntry> {
     let mut of_dir = fs::read_dir_async(dir).await.unwrap();
     let mut entries = Vec::new();

@@ -3,6 +3,7 @@
 mod console;
 mod fs;
 mod fs_async;
+mod fs_poll;
 mod process;
 mod refused;
 mod signal_notify;

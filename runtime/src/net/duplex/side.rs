@@ -28,7 +28,7 @@ pub(crate) struct End {
 impl End {
     /// Reads into memory that is not initialised. Never waits.
     #[allow(dead_code, reason = "only the traits of hyper read so")]
-    pub(in crate::net) fn read_uninit(&self, room: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
+    pub(crate) fn read_uninit(&self, room: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
         self.input.read_uninit(room)
     }
 

@@ -34,7 +34,7 @@ use crate::net::source as net;
 /// stream.read_to_string(&mut answer)?;
 /// # std::io::Result::Ok(())
 /// ```
-pub struct TcpStream(pub(in crate::net) Socket<net::TcpStream>);
+pub struct TcpStream(pub(crate) Socket<net::TcpStream>);
 
 impl TcpStream {
     /// Connects to the first of the addresses that answers.

@@ -35,7 +35,7 @@ use crate::net::source as net;
 /// writer.join().unwrap()?;
 /// # std::io::Result::Ok(())
 /// ```
-pub struct UnixStream(pub(in crate::net) Socket<net::UnixStream>);
+pub struct UnixStream(pub(crate) Socket<net::UnixStream>);
 
 impl UnixStream {
     /// Connects to the listener at `path`.
