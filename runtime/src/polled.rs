@@ -1,5 +1,5 @@
-//! Streams and pipes for async crates: the traits of `futures-io`, `tokio` and `hyper`, each behind a feature,
-//! on one way to poll.
+//! Streams and pipes for async crates: the traits of `futures-io`, `tokio` and `hyper`, each behind a
+//! feature, on one way to poll.
 //!
 //! They work in any executor. Time-outs and the non-blocking mode hold for blocking calls only.
 

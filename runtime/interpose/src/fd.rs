@@ -135,8 +135,8 @@ pub(super) fn note_wait(fd: c_int) {
     {
         // It may have a new file. What another thread has just noted of that is asked for again.
         limits(fd).into_iter().for_each(|limits| remembered::forget(limits));
-        // Release: what was remembered of another file is forgotten before. Acquire: pairs with the Release of
-        // the clearing of the mark. So a question that comes after this is about the file that is there now.
+        // Release: what was remembered of another file is forgotten before. Acquire: pairs with the Release
+        // of the clearing of the mark. So a later question is about the file that is there now.
         word.fetch_or(WAITED, Ordering::AcqRel);
     }
 }
