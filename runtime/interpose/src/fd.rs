@@ -170,10 +170,16 @@ pub(super) fn note_duplicate(fd: c_int, new: isize) {
     if new < 0 {
         return;
     }
-    for (fd, marks) in [(fd, ALONE), (new as c_int, KIND | WAITED | ALONE)] {
-        if let Some(word) = word(fd) {
-            word.fetch_and(!marks, Ordering::Release);
-        }
+    note_shared(fd);
+    if let Some(word) = word(new as c_int) {
+        word.fetch_and(!(KIND | WAITED | ALONE), Ordering::Release);
+    }
+}
+
+/// Notes that the file of `fd` has another descriptor, or will have one.
+pub(super) fn note_shared(fd: c_int) {
+    if let Some(word) = word(fd) {
+        word.fetch_and(!ALONE, Ordering::Release);
     }
 }
 

@@ -1,4 +1,6 @@
-//! Lists of buffers of which a part is done: what is left for the next system call.
+//! Messages: lists of buffers of which a part is done, for the next system call; and the descriptors in them.
+
+use std::ffi::c_int;
 
 use libc::{iovec, msghdr};
 
@@ -41,6 +43,30 @@ pub(super) fn plain(buffers: &mut [iovec]) -> msghdr {
     message.msg_iov = buffers.as_mut_ptr();
     message.msg_iovlen = buffers.len() as _;
     message
+}
+
+/// Calls `call` with each descriptor that a message carries (`SCM_RIGHTS`).
+///
+/// # Safety
+/// `message` points to a message that the kernel has sent.
+pub(super) unsafe fn descriptors(message: *const msghdr, call: impl Fn(c_int)) {
+    // SAFETY: the caller's promise. Each part lies within the control data, as `CMSG_NXTHDR` checks.
+    unsafe {
+        let message = &*message;
+        let end = message.msg_control.wrapping_byte_add(message.msg_controllen).cast::<c_int>();
+        let mut part = libc::CMSG_FIRSTHDR(message);
+        while let Some(header) = part.as_ref() {
+            if (header.cmsg_level, header.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
+                let mut at = libc::CMSG_DATA(part).cast::<c_int>();
+                let stop = part.wrapping_byte_add(header.cmsg_len).cast::<c_int>().min(end);
+                while at.wrapping_add(1) <= stop {
+                    call(at.read_unaligned());
+                    at = at.wrapping_add(1);
+                }
+            }
+            part = libc::CMSG_NXTHDR(message, part);
+        }
+    }
 }
 
 #[cfg(test)]

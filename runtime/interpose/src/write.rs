@@ -7,7 +7,7 @@ use std::ptr;
 use libc::{iovec, msghdr, off64_t, size_t, sockaddr, socklen_t, ssize_t};
 
 use super::fd::{self, Kind};
-use super::message::{plain, rest, total};
+use super::message::{descriptors, plain, rest, total};
 use super::raw::{self, call};
 use super::wait::{AGAIN, Call, Direction, Waited, repeat};
 use super::{begin_call, error, finish};
@@ -162,11 +162,14 @@ unsafe extern "C-unwind" fn send_here(
 pub unsafe extern "C-unwind" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
     // SAFETY: the caller's arguments.
     let block = || unsafe { call!(libc::SYS_sendmsg, fd, message, flags) };
-    if flags & libc::MSG_DONTWAIT != 0 || !begin_call(fd) || message.is_null() {
-        return finish(block());
-    }
+    let waits = flags & libc::MSG_DONTWAIT == 0 && begin_call(fd) && !message.is_null();
     // SAFETY: the caller's arguments.
-    finish(unsafe { send_message(fd, message, flags, block) })
+    let sent = if waits { unsafe { send_message(fd, message, flags, block) } } else { block() };
+    if sent >= 0 {
+        // SAFETY: the kernel has read the message.
+        unsafe { descriptors(message, fd::note_shared) };
+    }
+    finish(sent)
 }
 
 /// # Safety

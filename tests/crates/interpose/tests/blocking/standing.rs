@@ -93,14 +93,36 @@ fn a_mode_or_a_limit_that_is_set_by_another_descriptor_of_the_file_holds_at_once
     });
 }
 
+/// Returns a duplicate that comes by a message to this process.
+fn by_message(first: &UnixStream) -> UnixStream {
+    let (from, to) = UnixStream::pair().unwrap();
+    let (mut byte, mut control) = (1u8, [0u64; 4]);
+    let mut buffer = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+    // SAFETY: the buffers live as long as the calls. The control data has room for one descriptor.
+    unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        (message.msg_iov, message.msg_iovlen) = (&raw mut buffer, 1);
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = libc::CMSG_SPACE(4) as _;
+        let part = libc::CMSG_FIRSTHDR(&raw const message);
+        ((*part).cmsg_level, (*part).cmsg_type) = (libc::SOL_SOCKET, libc::SCM_RIGHTS);
+        (*part).cmsg_len = libc::CMSG_LEN(4) as _;
+        libc::CMSG_DATA(part).cast::<i32>().write_unaligned(first.as_raw_fd());
+        assert_eq!(libc::sendmsg(from.as_raw_fd(), &raw const message, 0), 1);
+        assert_eq!(libc::recvmsg(to.as_raw_fd(), &raw mut message, 0), 1);
+        UnixStream::from_raw_fd(libc::CMSG_DATA(part).cast::<i32>().read_unaligned())
+    }
+}
+
 /// The descriptor that sets the limit has not waited itself, and the one that waits is a duplicate of it.
 #[test]
 fn a_limit_of_the_first_descriptor_is_that_of_its_duplicates() {
     on_green_threads(|| {
         type Duplicates = fn(&UnixStream) -> UnixStream;
         // SAFETY: the numbers are new, and those of the calls.
-        let ways: [Duplicates; 3] = unsafe {
+        let ways: [Duplicates; 4] = unsafe {
             [
+                by_message,
                 |first| first.try_clone().unwrap(),
                 |first| UnixStream::from_raw_fd(libc::dup(first.as_raw_fd())),
                 |first| UnixStream::from_raw_fd(libc::dup2(first.as_raw_fd(), 900)),
