@@ -20,7 +20,7 @@
 //! - `fd.rs`: what is known of a descriptor: what it is, and whether a green thread waits for it.
 //! - `wait.rs`: the loop of attempts and waits; `mode.rs`: the descriptor's mode and its time limits,
 //!   which are remembered (`fd/remembered.rs`).
-//! - `message.rs`: lists of buffers of which a part is done.
+//! - `message.rs`: lists of buffers of which a part is done, and descriptors in messages.
 //! - `process.rs`: children of `vfork`, which do not park, and the calls that make them.
 //! - `futex.rs`: `futex`, by which std's locks wait. (`syscall`, which makes it, is in `syscall.rs` of
 //!   `monochrome`.)

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use libc::{iovec, msghdr};
+use libc::{cmsghdr, iovec, msghdr};
 
 /// The bytes of a list of buffers.
 ///
@@ -50,28 +50,54 @@ pub(super) fn plain(buffers: &mut [iovec]) -> msghdr {
 /// # Safety
 /// `message` points to a message that the kernel has sent.
 pub(super) unsafe fn descriptors(message: *const msghdr, call: impl Fn(c_int)) {
-    // SAFETY: the caller's promise. Each part lies within the control data, as `CMSG_NXTHDR` checks.
+    // SAFETY: the caller's promise. Nothing is read from `len` on. The control data of a C program may be
+    // unaligned, so the macros of libc, which assume alignment, do not do.
     unsafe {
-        let message = &*message;
-        let end = message.msg_control.wrapping_byte_add(message.msg_controllen).cast::<c_int>();
-        let mut part = libc::CMSG_FIRSTHDR(message);
-        while let Some(header) = part.as_ref() {
-            if (header.cmsg_level, header.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
-                let mut at = libc::CMSG_DATA(part).cast::<c_int>();
-                let stop = part.wrapping_byte_add(header.cmsg_len).cast::<c_int>().min(end);
-                while at.wrapping_add(1) <= stop {
-                    call(at.read_unaligned());
-                    at = at.wrapping_add(1);
-                }
+        let (control, len) = ((*message).msg_control.cast::<u8>(), (*message).msg_controllen);
+        let mut at = 0;
+        while at + size_of::<cmsghdr>() <= len {
+            let part = control.add(at);
+            let header = part.cast::<cmsghdr>().read_unaligned();
+            if header.cmsg_len < size_of::<cmsghdr>() || header.cmsg_len > len - at {
+                return;
             }
-            part = libc::CMSG_NXTHDR(message, part);
+            if (header.cmsg_level, header.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
+                let count = (header.cmsg_len - size_of::<cmsghdr>()) / size_of::<c_int>();
+                let first = part.add(size_of::<cmsghdr>()).cast::<c_int>();
+                (0..count).for_each(|i| call(first.add(i).read_unaligned()));
+            }
+            at += header.cmsg_len.next_multiple_of(size_of::<usize>());
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
+
+    /// At each alignment, after a part of another kind.
+    #[test]
+    fn descriptors_of_a_message_are_found() {
+        let word = |word: usize| word.to_ne_bytes();
+        let kind = |level: c_int, kind: c_int| [level.to_ne_bytes(), kind.to_ne_bytes()].concat();
+        let mut data = [&word(17)[..], &kind(libc::IPPROTO_IP, 1), &[9; 8]].concat();
+        data.extend([&word(24)[..], &kind(libc::SOL_SOCKET, libc::SCM_RIGHTS)].concat());
+        data.extend([7i32.to_ne_bytes(), 8i32.to_ne_bytes()].concat());
+        for shift in 0..8 {
+            let mut control = [&vec![0; shift][..], &data].concat();
+            let mut message = plain(&mut []);
+            message.msg_control = control.as_mut_ptr().wrapping_add(shift).cast();
+            for (len, expected) in [(data.len(), vec![7, 8]), (data.len() - 1, vec![]), (0, vec![])] {
+                message.msg_controllen = len;
+                let found = RefCell::new(Vec::new());
+                // SAFETY: the control data has these bytes.
+                unsafe { descriptors(&raw const message, |fd| found.borrow_mut().push(fd)) };
+                assert_eq!(found.into_inner(), expected);
+            }
+        }
+    }
 
     #[test]
     fn the_rest_begins_within_a_buffer() {

@@ -27,8 +27,8 @@ use writer::Writer;
 /// The longest and the shortest time between two reads of the rings.
 const LONGEST: Duration = Duration::from_millis(100);
 const SHORTEST: Duration = Duration::from_millis(1);
-/// How many events a part is to have. A larger part takes a processor for longer at a time: 2,000 events for
-/// one and a half milliseconds.
+/// How many events a part is to have. A larger part takes a processor for longer at a time: with up to 2,000
+/// events, and larger first parts, woken threads waited for up to three milliseconds.
 const WANTED: Range<usize> = 100..400;
 /// The time after which a stream that could not write tries again.
 const PAUSE: Duration = Duration::from_secs(1);
