@@ -315,6 +315,12 @@ impl Netpoll {
         }
     }
 
+    /// Returns `true` if a thread blocks in the poller until a time after `when`. Fences, as `wake_by`. *Runs
+    /// on: any thread.*
+    pub fn blocks_beyond(&self, when: u64) -> bool {
+        self.blocker.published().is_some_and(|until| until > when)
+    }
+
     /// The time of the last poll, as told by [`polled`](Netpoll::polled); `u64::MAX` while a thread blocks in
     /// the poller.
     pub fn last_poll(&self) -> u64 {

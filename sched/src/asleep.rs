@@ -1,12 +1,13 @@
 //! How an M sleeps, and who wakes it. Sysmon sleeps otherwise (`sysmon.rs`, `plan.rs`).
 //!
-//! An M without a P looks for work, and then sleeps in one of eight ways:
+//! An M without a P looks for work, and then sleeps in one of nine ways:
 //!
 //! | the M | stands in | is woken by | which leaves |
 //! | --- | --- | --- | --- |
 //! | is **parked** | the list of parked Ms (`idle.rs`) | a thread that has a P or a watch for it; sysmon | a wish |
 //! | the same, with bound Gs | the same | the waker of a bound G | a G in its queue |
 //! | the same, and watches over lone Gs | the same | itself, each 20 us (`lone_watch.rs`) | nothing |
+//! | the same, with the alarm | the same | itself, for the next timer (`alarm.rs`) | nothing |
 //! | **polls** | the netpoller | an event, a timer, a break | nothing |
 //! | is **in line** for a P | the line for Ps (`idle.rs`) | an M that gives its P up | a wish: the P |
 //! | is **reserved** | no list | the waker of a bound G | a G in its queue |
@@ -30,6 +31,7 @@
 //!
 //! The verbs below leave a wish and wake the M for it, in this order.
 
+pub(crate) mod alarm;
 pub(crate) mod idle;
 pub(crate) mod in_place;
 pub(crate) mod lone_watch;

@@ -81,6 +81,7 @@
 //!   Ms. An M announces its sleep and then looks for work. The same holds of an M that ends its watch over
 //!   lone Gs.
 //! - `watch/samples.rs`: what a signal handler writes for a reader is read whole or lost.
+//! - `asleep/alarm.rs`: a timer that relies on the alarm of a parked M is seen by that M.
 //! - `asleep/plan.rs`: sysmon looks no later than the requested time, whenever the request comes.
 //! - `sources/net_wakers.rs`: a future that waits for the network is woken once, or gives up.
 //! - `tls/under.rs`: a block of thread-locals is left before others see that its G has stopped.
@@ -108,7 +109,8 @@
 //! 3. The other Ps. The M spins over them for about 5 us; the last round also takes from run-next slots and
 //!    due timers.
 //! 4. The M gives its P up and looks at everything once more.
-//! 5. The M parks, or becomes the one M that blocks in the netpoller until the next timer of all Ps.
+//! 5. The M becomes the one M that blocks in the netpoller until the next timer of all Ps, or parks. If the
+//!    M in the netpoller blocks beyond the next timer, the M that parks sets an alarm (`asleep/alarm.rs`).
 //!
 //! # What blocks what
 //!
@@ -336,6 +338,7 @@ mod p {
 #[cfg(loom)]
 #[allow(dead_code)]
 mod asleep {
+    pub(crate) mod alarm;
     pub(crate) mod idle;
     pub(crate) mod in_place;
     pub(crate) mod nap;

@@ -124,6 +124,8 @@ pub(crate) struct Own {
     pub(crate) left_lone: Cell<bool>,
     /// True if the M has seen a lone G wait for too long: it leaves none in its next search.
     pub(crate) takes_lone: Cell<bool>,
+    /// The time for which this M has set the alarm (`asleep/alarm.rs`).
+    pub(crate) alarm: Cell<Option<u64>>,
     /// True if the flight recorder was on when the M last began to run a G, as far as its P had noticed.
     pub(crate) records: Cell<bool>,
     /// Since when the M has had its P while other Ms waited for one; 0 if the M has not looked.
@@ -197,6 +199,7 @@ impl M {
                 watch: RefCell::new(None),
                 left_lone: Cell::new(false),
                 takes_lone: Cell::new(false),
+                alarm: Cell::new(None),
                 records: Cell::new(false),
                 since: Cell::new(0),
                 ready: RefCell::new(Vec::new()),

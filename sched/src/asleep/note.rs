@@ -59,6 +59,12 @@ impl Note {
         self.woken.swap(false, Ordering::Acquire)
     }
 
+    /// Returns `true` if a wake-up is kept.
+    pub(crate) fn is_woken(&self) -> bool {
+        // Relaxed: the next sleep takes the wake-up.
+        self.woken.load(Ordering::Relaxed)
+    }
+
     /// Wakes the sleeper, or keeps the wake-up for its next sleep. *Runs on: any thread.*
     pub(crate) fn wake(&self) {
         // Release: pairs with the Acquire in `sleep`. If a wake-up is pending already, the swap saves the

@@ -31,7 +31,7 @@ impl WakeLatency {
     /// `ahead_ns`. It is three quarters of the average delay, so that the M spins only when a wait is late by
     /// less than that.
     pub(crate) fn of(&self, ahead_ns: u64) -> u64 {
-        // Relaxed, here and below: the value is an estimate that orders nothing; the M that polls writes it.
+        // Relaxed, here and below: the value is an estimate that orders nothing; the Ms that wait write it.
         let late = u64::from(self.late_ns[length(ahead_ns)].load(Ordering::Relaxed));
         (late - late / 4).min(ahead_ns.saturating_sub(1))
     }

@@ -3,6 +3,8 @@
 //! The order of the places, and the steps before sleep, are in [`Sched::find_runnable`]. `idle.rs` has the
 //! protocol by which no work is stranded.
 
+use std::time::Duration;
+
 use netpoll::Turn;
 use timers::clock;
 
@@ -254,9 +256,7 @@ impl Sched {
                 Then::Look
             }
             None => {
-                // Another M waits for the timers, or is about to. It must be back in time for the timers seen
-                // here.
-                self.netpoll.wake_by(self.heaps.time_sleep_until().min(self.look_for_deadlock_at()));
+                self.leave_timers(m);
                 self.park_m(m)
             }
         }
@@ -423,7 +423,11 @@ impl Sched {
     /// looked for work.*
     fn park_m(&self, m: OwnM<'_>) -> Then {
         let ((), exiting) = self.closing.then_check_exit(|| self.idle.park(MRef::new(m.shared())));
-        if exiting { Then::End } else { self.sleep_until_handed(m) }
+        if exiting {
+            self.end_alarm(m, true);
+            return Then::End;
+        }
+        self.sleep_until_handed(m)
     }
 
     /// Sleeps until another thread leaves a wish, or a G is put into the M's own queue. *Runs on: `m`, in the
@@ -433,13 +437,21 @@ impl Sched {
         self.events.on_m(m, Does::Sleeps(SleepKind::Parked));
         let wish = m.sleep.wish.await_in_list(
             m.sleep.rest.begin(SleepKind::Parked, || !m.home.is_empty()),
-            || self.sleep_on_note(m, m.watches().then_some(lone_watch::LOOK)),
-            || self.goes_on_watching(m),
+            || self.sleep_parked(m),
+            || self.sleeps_on(m),
             || self.is_exiting() || self.idle.leave(&MRef::new(m.shared())),
         );
         let then = match wish {
-            Some(wish) => self.fulfil(m, wish),
+            Some(wish) => {
+                self.end_alarm(m, matches!(wish, Wish::Run { .. } | Wish::Watch));
+                self.fulfil(m, wish)
+            }
+            None if self.alarm_rings(m) => {
+                self.return_from_alarm(m);
+                Then::Look
+            }
             None => {
+                self.end_alarm(m, false);
                 if m.own().takes_lone.get() {
                     self.take_p_to_look(m);
                 }
@@ -450,6 +462,60 @@ impl Sched {
         self.events.on_m(m, Does::Wakes);
         self.end_watch(m);
         then
+    }
+
+    /// Sleeps on the note: until the alarm, if `m` has set it, and until the next look, if `m` watches. May
+    /// return early.
+    fn sleep_parked(&self, m: OwnM<'_>) {
+        let look = m.watches().then_some(lone_watch::LOOK);
+        let Some(until) = m.own().alarm.get() else { return self.sleep_on_note(m, look) };
+        let start = clock::now();
+        let ahead = until.saturating_sub(start);
+        let asked = ahead - self.lead.of(ahead);
+        let time = Duration::from_nanos(asked);
+        if look.is_some_and(|look| look < time) {
+            return self.sleep_on_note(m, look);
+        }
+        self.sleep_on_note(m, Some(time));
+        let mut now = clock::now();
+        if now >= start + asked {
+            self.lead.learn(ahead, now - start - asked);
+            while now < until && !m.sleep.note.is_woken() {
+                std::hint::spin_loop();
+                now = clock::now();
+            }
+        }
+    }
+
+    /// Returns `true` if `m` has set the alarm, and its time has come.
+    fn alarm_rings(&self, m: OwnM<'_>) -> bool {
+        m.own().alarm.get().is_some_and(|until| until <= clock::now())
+    }
+
+    /// Gives the alarm up before its time. If `m` does not go on to look at the timers, another thread does.
+    /// *Runs on: `m`, out of the list of parked Ms.*
+    fn end_alarm(&self, m: OwnM<'_>, looks: bool) {
+        if m.own().alarm.take().is_none() {
+            return;
+        }
+        self.alarm.clear();
+        if !looks {
+            self.timer_was_added(self.heaps.time_sleep_until());
+        }
+    }
+
+    /// Fires the timers for which the alarm rings. *Runs on: `m`, without a P, out of the list of parked
+    /// Ms.*
+    fn return_from_alarm(&self, m: OwnM<'_>) {
+        self.end_alarm(m, true);
+        let Some(held) = self.take_idle_p(m) else {
+            // All Ps are busy: sysmon looks at the timers from now on.
+            return self.sysmon.wake();
+        };
+        // The M looks for more than the timers, so it counts as spinning until it has found work.
+        self.idle.count_spinning();
+        m.own().spinning.set(true);
+        self.steal_due_timers(held);
     }
 
     /// Begins a watch if this M has left a lone G in its search, and no other M watches. *Runs on: `m`, which
@@ -488,16 +554,16 @@ impl Sched {
         leaves
     }
 
-    /// Looks for lone Gs if `m` watches over them. Returns `true` if it is to sleep on. *Runs on: as
-    /// `sleep_until_handed`.*
-    fn goes_on_watching(&self, m: OwnM<'_>) -> bool {
-        if self.is_exiting() || !m.home.is_empty() {
+    /// Looks for lone Gs if `m` watches over them. Returns `true` if it is to sleep on: it watches, or its
+    /// alarm does not ring yet. *Runs on: as `sleep_until_handed`.*
+    fn sleeps_on(&self, m: OwnM<'_>) -> bool {
+        if self.is_exiting() || !m.home.is_empty() || self.alarm_rings(m) {
             return false;
         }
         let look = |watch: &mut LoneWatch| watch.note(self.ps().map(|p| (!p.queue.is_empty(), p.rounds())));
         let found = m.own().watch.borrow_mut().as_mut().map(look);
         match found {
-            None => return false,
+            None => return m.own().alarm.get().is_some(),
             Some(Found::Nothing) => {}
             Some(Found::Late) => {
                 m.own().takes_lone.set(true);

@@ -16,6 +16,7 @@ use crossbeam_utils::CachePadded;
 use netpoll::Netpoll;
 use timers::Heaps;
 
+use crate::asleep::alarm::Alarm;
 use crate::asleep::idle::Idle;
 use crate::asleep::sysmon::Sysmon;
 use crate::asleep::wake_latency::WakeLatency;
@@ -122,6 +123,7 @@ pub struct Sched {
     pub(crate) coros: CachePadded<Coros>,
     pub(crate) simulated: Option<Simulated>,
     pub(crate) lead: WakeLatency,
+    pub(crate) alarm: Alarm,
     pub(crate) crowd: Arc<Crowd>,
     pub(crate) roaming: Roaming,
     pub(crate) block_on_calls: BlockOnCalls,
@@ -191,6 +193,7 @@ impl Sched {
             coros: parts.coros.into(),
             simulated: config.simulation.clone().map(Simulated::new),
             lead: WakeLatency::new(),
+            alarm: Alarm::new(),
             crowd: Arc::default(),
             roaming: Roaming::default(),
             block_on_calls: BlockOnCalls::default(),

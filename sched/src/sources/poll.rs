@@ -108,7 +108,7 @@ impl Sched {
         if next == clock::NEVER && !self.netpoll.has_sources() {
             return;
         }
-        if self.netpoll.wake_by(next) == WakeBy::NobodyBlocks {
+        if self.wake_by_timer(next) == WakeBy::NobodyBlocks {
             if self.idle.idle_ps() == 0 {
                 self.sysmon.timer_at(next);
             } else {
@@ -137,13 +137,35 @@ impl Sched {
         }
     }
 
+    /// Makes a thread that sleeps look at the timers by `when`. The caller has made a timer for `when`
+    /// visible. `NobodyBlocks` says that no thread watches the network. *Runs on: any thread.*
+    fn wake_by_timer(&self, when: u64) -> WakeBy {
+        self.netpoll.wake_by(if self.alarm.serves(when) { clock::NEVER } else { when })
+    }
+
+    /// Leaves the timers to a thread that sleeps: to the M that blocks in the netpoller, or is about to. If
+    /// that M sleeps for longer, `m` sets the alarm. *Runs on: `m`, which then parks.*
+    pub(crate) fn leave_timers(&self, m: OwnM<'_>) {
+        let look_at = self.look_for_deadlock_at();
+        if look_at != clock::NEVER {
+            self.netpoll.wake_by(look_at);
+        }
+        let next = self.heaps.time_sleep_until();
+        let needs_alarm = self.netpoll.blocks_beyond(next) && !self.alarm.serves(next);
+        if needs_alarm && self.alarm.set(next) {
+            m.own().alarm.set(Some(next));
+        } else {
+            self.wake_by_timer(next);
+        }
+    }
+
     /// Makes sure that a timer for `when` is watched; its adder runs on afterwards (Go: `wakeNetPoller`).
     /// *Runs on: any thread.*
     pub(crate) fn timer_was_added(&self, when: u64) {
         if self.is_simulated() {
             return;
         }
-        if self.netpoll.wake_by(when) == WakeBy::NobodyBlocks {
+        if self.wake_by_timer(when) == WakeBy::NobodyBlocks {
             if self.idle.idle_ps() == 0 {
                 self.sysmon.timer_at(when);
             } else {

@@ -22,6 +22,7 @@ mod server;
 mod sockets;
 mod tcp;
 mod tcp_socket;
+mod ticker;
 mod tries;
 mod udp;
 mod unix;
