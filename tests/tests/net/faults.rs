@@ -181,7 +181,6 @@ fn a_user_timeout_ends_writes_to_a_vanished_peer() {
         let others = Others::start();
         for window_is_shut in [true, false] {
             let (client, server) = if window_is_shut { full() } else { connected() };
-            SockRef::from(&client).set_tcp_user_timeout(Some(300 * MILLI)).unwrap();
             let start = Instant::now();
             vanish(&server);
             if !window_is_shut {
@@ -189,6 +188,8 @@ fn a_user_timeout_ends_writes_to_a_vanished_peer() {
                 fill(&client);
                 client.set_write_timeout(None).unwrap();
             }
+            // After the fill: on a slow machine that would take long enough to be told of the error.
+            SockRef::from(&client).set_tcp_user_timeout(Some(300 * MILLI)).unwrap();
             let mut reads = client.try_clone().unwrap();
             let reader = spawn(move || reads.read(&mut [0]).map_err(|error| error.kind()));
             let writer = push(&client);
