@@ -597,6 +597,36 @@ mod tests {
     }
 
     #[test]
+    fn a_read_that_was_given_up_leaves_its_bytes_to_smaller_reads() {
+        let netpoll = Arc::new(Netpoll::new().unwrap());
+        let ((receiver, reads), (sender, _writes)) = registered(&netpoll);
+        assert!((&receiver).read(&mut [0; 8]).is_err());
+        assert_eq!((&sender).write(b"12345678").unwrap(), 8);
+        let mut got = Vec::new();
+        while got.len() < 8 {
+            let mut buf = [0; 3];
+            let n = poll_until(&netpoll, &reads, Direction::Read, || (&receiver).read(&mut buf)).unwrap();
+            got.extend_from_slice(&buf[..n]);
+        }
+        assert_eq!(got, b"12345678");
+    }
+
+    #[test]
+    fn no_bytes_are_no_end() {
+        let netpoll = Arc::new(Netpoll::new().unwrap());
+        let ((receiver, _reads), (sender, _writes)) = registered(&netpoll);
+        // An empty message, which a child may write. (Wine drops it.)
+        let write = |handle, _: &mut [u8], overlapped| {
+            // SAFETY: there are no bytes.
+            unsafe { WriteFile(handle, ptr::null(), 0, ptr::null_mut(), overlapped) }
+        };
+        // SAFETY: no other operation goes on.
+        let written = unsafe { sender.0.begin(&mut sender.0.shared.state.lock(), write) };
+        assert!(matches!(written, None | Some(Ok(0))), "{written:?}");
+        assert_eq!((&receiver).read(&mut [0]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
     fn a_writer_is_told_of_the_end_of_the_reader() {
         let netpoll = Arc::new(Netpoll::new().unwrap());
         let ((receiver, _reads), (sender, writes)) = registered(&netpoll);
