@@ -7,6 +7,8 @@ use crate::poller::Netpoll;
 use crate::semaphore::{Closed, Seen, Wait};
 use crate::source::Source;
 use crate::sys::Number;
+#[cfg(windows)]
+use crate::sys::Reporter;
 use crate::waiter::{Direction, Waiter};
 
 /// The descriptor by which threads wait for a registered source. All methods may run on any thread.
@@ -105,13 +107,26 @@ impl PollDesc {
     pub fn report_shut(&self, how: std::net::Shutdown) {
         use std::net::Shutdown;
         self.netpoll.deliver_soon(
-            self.index,
+            self.netpoll.token(self.index),
             crate::arena::What {
                 read: how != Shutdown::Write,
                 write: how != Shutdown::Read,
                 unreported: true,
             },
         );
+    }
+
+    /// Returns what reports the events of this descriptor's source, if the system reports them elsewhere.
+    #[cfg(windows)]
+    pub fn reporter(&self) -> Reporter {
+        // An operation may go on for ever, and must not keep the netpoller alive.
+        let (netpoll, token) = (Arc::downgrade(&self.netpoll), self.netpoll.token(self.index));
+        Reporter::new(move |direction| {
+            if let Some(netpoll) = netpoll.upgrade() {
+                let (read, write) = (direction == Direction::Read, direction == Direction::Write);
+                netpoll.deliver_soon(token, crate::arena::What { read, write, unreported: true });
+            }
+        })
     }
 
     /// Returns the netpoller of this descriptor.

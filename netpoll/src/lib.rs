@@ -78,15 +78,16 @@
 //!
 //! The poller's lock comes before the lock of a descriptor's crowd, and before the list of a foreign
 //! descriptor. Only the thread with the right to block waits for the poller's lock; all other threads try it.
-//! A holder of a crowd's lock, of such a list's lock, or of the lock of the arena's free slots, takes no
-//! other lock.
+//! A holder of a crowd's lock, of such a list's lock, of the lock of the arena's free slots, or of a pipe's
+//! lock on Windows, takes no other lock.
 //!
 //! # Where things are
 //!
 //! `waiter.rs`, `semaphore.rs`, `arena.rs` and `blocker.rs` state the protocols and name no system, so loom
 //! can run them. `poller.rs` and `desc.rs` put mio under them. `foreign.rs` (feature `foreign`) waits for
 //! descriptors of code that does not know the netpoller; `standing.rs` is its protocol. `sys/` has what each
-//! system needs for precise time-outs, and the events that Windows does not report. `raw.rs` makes system
+//! system needs for precise time-outs, and the events that Windows does not report. `sys/windows/` has its
+//! pipes and its exits of processes: their events come from threads of the system. `raw.rs` makes system
 //! calls without libc, also for `sched` and `runtime`.
 
 #![deny(unsafe_code)]
@@ -122,6 +123,8 @@ pub use desc::{Attempt, PollDesc};
 pub use foreign::{Foreign, Seen, Station};
 #[cfg(not(loom))]
 pub use poller::{Counters, Netpoll, Report, Turn};
+#[cfg(all(windows, not(loom)))]
+pub use sys::Reporter;
 
 /// The sockets that can be registered: non-blocking, and otherwise as in `std`.
 #[cfg(not(loom))]
@@ -131,10 +134,20 @@ pub mod net {
     pub use mio::net::{UnixDatagram, UnixListener, UnixStream};
 }
 
-/// The ends of pipes: non-blocking if their maker has set that.
-#[cfg(all(unix, not(loom)))]
+/// The ends of pipes: non-blocking if their maker has set that, and always on Windows.
+#[cfg(not(loom))]
 pub mod pipe {
+    #[cfg(unix)]
     pub use mio::unix::pipe::{Receiver, Sender};
+
+    #[cfg(windows)]
+    pub use crate::sys::pipe::{Receiver, Sender, blocking_reader, blocking_writer, pair};
+}
+
+/// The exits of processes.
+#[cfg(all(windows, not(loom)))]
+pub mod process {
+    pub use crate::sys::exit::Exit;
 }
 
 /// What can be registered.

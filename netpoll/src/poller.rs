@@ -237,11 +237,17 @@ impl Netpoll {
         deregister_from(&self.registry, source)
     }
 
-    /// Delivers an event to the owner of the slot, although the system does not report it. The next poll does
-    /// so. *Runs on: the owner of the descriptor.*
+    /// Returns the token of a slot. *Runs on: the owner of the descriptor.*
     #[cfg(any(windows, all(portable, not(kqueue_model))))]
-    pub(crate) fn deliver_soon(&self, index: usize, what: What) {
-        self.untold.push(self.arena.token(index), what);
+    pub(crate) fn token(&self, index: usize) -> SlotToken {
+        self.arena.token(index)
+    }
+
+    /// Delivers an event to the owner of the slot, although the system does not report it. The next poll does
+    /// so. After the end of that owner it delivers nothing. *Runs on: any thread.*
+    #[cfg(any(windows, all(portable, not(kqueue_model))))]
+    pub(crate) fn deliver_soon(&self, token: SlotToken, what: What) {
+        self.untold.push(token, what);
         self.break_poll();
     }
 

@@ -20,7 +20,9 @@ pub(crate) use linux::{Alarm, explain};
 #[cfg(windows)]
 mod windows;
 #[cfg(windows)]
-pub(crate) use windows::{Alarm, explain};
+pub use windows::Reporter;
+#[cfg(windows)]
+pub(crate) use windows::{Alarm, exit, explain, pipe};
 
 #[cfg(not(any(all(target_os = "linux", not(portable)), windows)))]
 mod other;

@@ -1,6 +1,8 @@
 //! Standard input, output and error as streams that park their callers, [`copy()`] and
-//! [`copy_bidirectional()`], and streams without a socket: [`pipe()`] and [`duplex`]. Unix
-//! only.
+//! [`copy_bidirectional()`], and streams without a socket: [`pipe()`] and [`duplex`].
+//!
+//! Windows cannot wait for its standard streams. There a read or write of them blocks its OS thread, and
+//! other green threads run on. Neither a cancellation nor a time-out ends it.
 //!
 //! The rest of `std::io` works as it is: its traits, for this crate's sockets, pipes and files.
 //!

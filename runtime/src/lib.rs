@@ -181,7 +181,6 @@ pub mod hyper;
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
 mod interposed;
-#[cfg(unix)]
 pub mod io;
 pub mod metrics;
 pub mod net;
@@ -190,7 +189,6 @@ pub mod net;
     allow(dead_code, unused_imports, reason = "only the traits of other crates use all of it")
 )]
 mod polled;
-#[cfg(unix)]
 pub mod process;
 pub mod profile;
 mod runtime;

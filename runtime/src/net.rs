@@ -70,7 +70,6 @@ mod awaited;
 mod backlog;
 mod backoff;
 mod convert;
-#[cfg(unix)]
 pub(crate) mod duplex;
 mod halves;
 pub(crate) mod incoming;
@@ -78,7 +77,6 @@ pub(crate) mod incoming;
 mod interest;
 mod look_up;
 mod macros;
-#[cfg(unix)]
 pub(crate) mod pipes;
 mod poll;
 #[cfg(unix)]
@@ -95,7 +93,6 @@ pub mod unix;
 
 pub use addrs::ToSocketAddrs;
 pub use halves::{OwnedReadHalf, OwnedWriteHalf, ReuniteError, Split};
-#[cfg(unix)]
 pub(crate) use halves::{share, shut};
 #[cfg(unix)]
 pub use interest::{Interest, Ready};
@@ -113,5 +110,6 @@ pub use std::net::{
 };
 
 pub(crate) use backoff::Backoff;
+pub(crate) use socket::{Socket, call};
 #[cfg(unix)]
-pub(crate) use {convert::duplicate, registration::Registration, socket::Socket, socket::call};
+pub(crate) use {convert::duplicate, registration::Registration};

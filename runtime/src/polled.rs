@@ -10,9 +10,9 @@ use std::task::{Context, Poll};
 
 use netpoll::Direction;
 
-use crate::net::TcpStream;
 #[cfg(unix)]
-use crate::net::{duplex::DuplexStream, unix::UnixStream};
+use crate::net::unix::UnixStream;
+use crate::net::{TcpStream, duplex::DuplexStream};
 
 /// The result of ending the writing side. It is no error that the peer has left already.
 fn close(shutdown: io::Result<()>) -> Poll<io::Result<()>> {
@@ -136,6 +136,8 @@ macro_rules! halves {
 #[cfg(feature = "futures-io")]
 mod of_futures_io {
     use super::*;
+    use crate::io::{PipeReader, PipeWriter};
+    use crate::process::{ChildStderr, ChildStdin, ChildStdout};
 
     macro_rules! read {
         ($source:ty) => {
@@ -172,33 +174,30 @@ mod of_futures_io {
     stream!(&TcpStream);
     halves!(futures_io::AsyncRead, futures_io::AsyncWrite, &mut [u8], usize, poll_close);
 
-    #[cfg(unix)]
-    mod of_unix {
-        use super::*;
-        use crate::io::{PipeReader, PipeWriter};
-        use crate::process::{ChildStderr, ChildStdin, ChildStdout};
-
-        macro_rules! write_pipe {
-            ($pipe:ty) => {
-                write!($pipe, futures_io::AsyncWrite, poll_close, |_| Poll::Ready(Ok(())));
-            };
-        }
-
-        stream!(UnixStream);
-        stream!(&UnixStream);
-        stream!(DuplexStream);
-        stream!(&DuplexStream);
-        read!(PipeReader);
-        read!(ChildStdout);
-        read!(ChildStderr);
-        write_pipe!(PipeWriter);
-        write_pipe!(ChildStdin);
+    macro_rules! write_pipe {
+        ($pipe:ty) => {
+            write!($pipe, futures_io::AsyncWrite, poll_close, |_| Poll::Ready(Ok(())));
+        };
     }
+
+    #[cfg(unix)]
+    stream!(UnixStream);
+    #[cfg(unix)]
+    stream!(&UnixStream);
+    stream!(DuplexStream);
+    stream!(&DuplexStream);
+    read!(PipeReader);
+    read!(ChildStdout);
+    read!(ChildStderr);
+    write_pipe!(PipeWriter);
+    write_pipe!(ChildStdin);
 }
 
 #[cfg(feature = "tokio-io")]
 mod of_tokio {
     use super::*;
+    use crate::io::{PipeReader, PipeWriter};
+    use crate::process::{ChildStderr, ChildStdin, ChildStdout};
 
     macro_rules! read {
         ($source:ty) => {
@@ -229,28 +228,23 @@ mod of_tokio {
     stream!(&TcpStream);
     halves!(tokio::io::AsyncRead, tokio::io::AsyncWrite, &mut tokio::io::ReadBuf<'_>, (), poll_shutdown);
 
-    #[cfg(unix)]
-    mod of_unix {
-        use super::*;
-        use crate::io::{PipeReader, PipeWriter};
-        use crate::process::{ChildStderr, ChildStdin, ChildStdout};
-
-        macro_rules! write_pipe {
-            ($pipe:ty) => {
-                write_or_shut!($pipe, tokio::io::AsyncWrite, |_| Poll::Ready(Ok(())));
-            };
-        }
-
-        stream!(UnixStream);
-        stream!(&UnixStream);
-        stream!(DuplexStream);
-        stream!(&DuplexStream);
-        read!(PipeReader);
-        read!(ChildStdout);
-        read!(ChildStderr);
-        write_pipe!(PipeWriter);
-        write_pipe!(ChildStdin);
+    macro_rules! write_pipe {
+        ($pipe:ty) => {
+            write_or_shut!($pipe, tokio::io::AsyncWrite, |_| Poll::Ready(Ok(())));
+        };
     }
+
+    #[cfg(unix)]
+    stream!(UnixStream);
+    #[cfg(unix)]
+    stream!(&UnixStream);
+    stream!(DuplexStream);
+    stream!(&DuplexStream);
+    read!(PipeReader);
+    read!(ChildStdout);
+    read!(ChildStderr);
+    write_pipe!(PipeWriter);
+    write_pipe!(ChildStdin);
 }
 
 #[cfg(feature = "hyper")]
@@ -258,7 +252,6 @@ mod hyper_streams {
     use super::*;
     use crate::net::source::ReceiveUninit;
 
-    #[cfg(unix)]
     impl ReceiveUninit for crate::net::duplex::End {
         fn receive_uninit(&self, room: &mut [std::mem::MaybeUninit<u8>]) -> io::Result<usize> {
             self.read_uninit(room)
@@ -268,6 +261,5 @@ mod hyper_streams {
     hyper!(TcpStream);
     #[cfg(unix)]
     hyper!(UnixStream);
-    #[cfg(unix)]
     hyper!(DuplexStream);
 }

@@ -1,7 +1,8 @@
 //! Child processes with the API of `std::process`. A wait for a child, or for its pipes, parks the green
-//! thread. Unix only.
+//! thread.
 //!
 //! ```
+//! # if cfg!(windows) { return Ok(()) }
 //! use runtime::process::{Command, Stdio};
 //! use runtime::time::{Duration, timeout};
 //! use std::io::{Read, Write};
@@ -27,8 +28,19 @@
 //! - A [`Child`] that is dropped before its exit status was taken is not left as a zombie: its runtime takes
 //!   the status in the background.
 //!
-//! On Linux a wait uses a pidfd and takes no OS thread. On other systems, and on a Linux before 5.3,
-//! `SIGCHLD` ends the wait.
+//! On Linux a wait uses a pidfd and takes no OS thread. On other Unixes, and on a Linux before 5.3, `SIGCHLD`
+//! ends the wait.
+//!
+//! On Windows threads of the system wait for the children, one for some dozens of them. The pipes are named
+//! pipes, and no OS thread waits for them. What differs there:
+//!
+//! - A write to a pipe may go on in the background after it has returned: see
+//!   [`io::pipe`](crate::io::pipe()).
+//! - A pipe that is given on to another child cannot be used by it as it is. A green thread of the caller's
+//!   runtime copies between the pipe and one of that child's.
+//! - A killed process has the exit code 1. No process remains a zombie.
+//!
+//! That part has run under wine, not on Windows. The examples start programs of Unix.
 //!
 //! # Cancellation
 //!

@@ -31,6 +31,15 @@ pub fn program(path: impl AsRef<Path>) -> Command {
     command
 }
 
+/// Returns a command of `runtime` that runs the program `child` of this package with `words`. Its path is
+/// `env!("CARGO_BIN_EXE_child")`, which only the programs of tests know.
+pub fn child(path: &str, words: &[&str]) -> runtime::process::Command {
+    let command = program(path);
+    let mut ours = runtime::process::Command::new(command.get_program());
+    ours.args(command.get_args()).args(words);
+    ours
+}
+
 /// Returns a command that runs this program.
 pub fn this_program() -> Command {
     program(std::env::current_exe().expect("this binary"))

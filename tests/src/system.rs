@@ -4,6 +4,29 @@
 use std::time::Duration;
 
 /// Returns the number of OS threads of this process.
+#[cfg(windows)]
+pub fn threads() -> usize {
+    use windows_sys::Win32::Foundation::{CloseHandle, INVALID_HANDLE_VALUE};
+    use windows_sys::Win32::System::Diagnostics::ToolHelp::{
+        CreateToolhelp32Snapshot, TH32CS_SNAPTHREAD, THREADENTRY32, Thread32First, Thread32Next,
+    };
+    let mut entry = THREADENTRY32 { dwSize: size_of::<THREADENTRY32>() as u32, ..Default::default() };
+    // SAFETY: the calls write to `entry`, which has its size. The handle is the snapshot's until it is closed.
+    unsafe {
+        let all = CreateToolhelp32Snapshot(TH32CS_SNAPTHREAD, 0);
+        assert_ne!(all, INVALID_HANDLE_VALUE, "a list of the threads");
+        let (mut count, mut more) = (0, Thread32First(all, &raw mut entry));
+        while more != 0 {
+            count += usize::from(entry.th32OwnerProcessID == std::process::id());
+            more = Thread32Next(all, &raw mut entry);
+        }
+        CloseHandle(all);
+        count
+    }
+}
+
+/// Returns the number of OS threads of this process.
+#[cfg(not(windows))]
 pub fn threads() -> usize {
     let threads = threads_named("").len();
     assert!(threads > 0, "the format of /proc/self/task/../stat");

@@ -17,6 +17,10 @@
 
 #![allow(unsafe_code)]
 
+pub(crate) mod exit;
+pub(crate) mod pipe;
+mod reporter;
+
 use std::ffi::c_void;
 use std::io;
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle, RawHandle};
@@ -28,6 +32,8 @@ use std::time::Duration;
 use mio::{Registry, Token, Waker};
 
 use super::due::Due;
+
+pub use reporter::Reporter;
 
 /// For Windows 10 of 2018 (version 1803) and later. Older ones refuse the timer.
 const HIGH_RESOLUTION: u32 = 2;

@@ -28,11 +28,11 @@ use crate::scope::try_scope;
 /// A cancelled green thread unwinds from here after both directions have ended.
 ///
 /// ```
-/// use runtime::net::unix::UnixStream;
+/// use runtime::io::duplex;
 /// use std::io::{Read, Write};
 /// use std::net::Shutdown;
 ///
-/// let ((client, near), (far, mut server)) = (UnixStream::pair()?, UnixStream::pair()?);
+/// let ((client, near), (far, mut server)) = (duplex(64), duplex(64));
 /// let proxy = runtime::spawn(move || runtime::io::copy_bidirectional(&near, &far));
 /// (&client).write_all(b"question")?;
 /// client.shutdown(Shutdown::Write)?;

@@ -21,8 +21,9 @@ macro_rules! output {
         /// A write to a full pipe, or to a terminal or a socket without room, parks the caller. A regular
         /// file is written as in [`blocking`](crate::blocking). The descriptor's mode is not changed. If
         /// another process fills the pipe between the look and the write, the write blocks its OS thread.
+        /// On Windows each write is made as in [`blocking`](crate::blocking).
         ///
-        #[doc = concat!("The buffer is not that of std's ", $other, ": text without a newline that was printed there comes later.")]
+        #[doc = concat!("The buffer is not that of std's ", $other, ": text without a newline that was printed there comes later, but on Windows it comes first.")]
         ///
         /// ```
         /// use std::io::Write;

@@ -5,14 +5,17 @@ use std::io;
 use netpoll::pipe::{Receiver, Sender};
 
 use crate::net::Socket;
-use crate::net::call;
-use crate::net::pipes::{pipe, readable_pipe, writable_pipe};
+use crate::net::pipes::{pair, pipe, readable_pipe, writable_pipe};
 
-/// Returns the ends of a new pipe of the system, with the API of [`std::io::pipe`]. Unix only.
+/// Returns the ends of a new pipe of the system, with the API of [`std::io::pipe`].
 ///
 /// The pipe is for other processes, and for code that takes a descriptor. Within a program a
 /// [`channel`](crate::channel) or [`duplex`](super::duplex()) costs less. In a simulation the pipe is real,
 /// and a read or write that has to wait fails the run.
+///
+/// On Windows it is a named pipe, with a random name. A write may return before the pipe has room: the bytes,
+/// 64 KiB at most, are then written in the background. The next write waits for that, and returns its error.
+/// A process that ends earlier loses them.
 ///
 /// # Errors
 ///
@@ -30,11 +33,11 @@ use crate::net::pipes::{pipe, readable_pipe, writable_pipe};
 /// # std::io::Result::Ok(())
 /// ```
 pub fn pipe() -> io::Result<(PipeReader, PipeWriter)> {
-    let (reader, writer) = call(io::pipe)?;
-    Ok((PipeReader::of(reader)?, PipeWriter::of(writer)?))
+    let (reader, writer) = pair()?;
+    Ok((PipeReader(reader), PipeWriter(writer)))
 }
 
-/// The end of a pipe that reads. [`pipe`](pipe()) makes it. Unix only.
+/// The end of a pipe that reads. [`pipe`](pipe()) makes it.
 ///
 /// `&PipeReader` reads, too. A read returns 0 after all writers are closed, also in other
 /// processes.
@@ -44,6 +47,7 @@ pub fn pipe() -> io::Result<(PipeReader, PipeWriter)> {
 /// A cancelled green thread unwinds from a read that has to wait.
 ///
 /// ```
+/// # if cfg!(windows) { return Ok(()) }
 /// use runtime::process::{Command, Stdio};
 /// let (reader, writer) = runtime::io::pipe()?;
 /// let mut child = Command::new("echo").arg("hello").stdout(writer).spawn()?;
@@ -56,7 +60,7 @@ pub fn pipe() -> io::Result<(PipeReader, PipeWriter)> {
 #[derive(Debug)]
 pub struct PipeReader(pub(crate) Socket<Receiver>);
 
-/// The end of a pipe that writes. [`pipe`](pipe()) makes it. Unix only.
+/// The end of a pipe that writes. [`pipe`](pipe()) makes it.
 ///
 /// `&PipeWriter` writes, too. A write returns `BrokenPipe` after all readers are closed.
 ///
@@ -77,7 +81,8 @@ pub struct PipeWriter(pub(crate) Socket<Sender>);
 pipe!(
     PipeReader,
     Receiver,
-    "use std::io::Write;\n\
+    "# if cfg!(windows) { return Ok(()) }\n\
+     use std::io::Write;\n\
      let (reader, mut writer) = runtime::io::pipe()?;\n\
      writer.write_all(b\"hello\")?;\n\
      drop(writer);\n\
@@ -87,7 +92,8 @@ pipe!(
 pipe!(
     PipeWriter,
     Sender,
-    "let (mut reader, writer) = runtime::io::pipe()?;\n\
+    "# if cfg!(windows) { return Ok(()) }\n\
+     let (mut reader, writer) = runtime::io::pipe()?;\n\
      assert!(runtime::process::Command::new(\"echo\").arg(\"hello\").stdout(writer).status()?.success());\n\
      let mut line = [0; 6];\n\
      std::io::Read::read_exact(&mut reader, &mut line)?;\n\
@@ -101,9 +107,11 @@ readable_pipe!(
 writable_pipe!(PipeWriter, "let (_reader, writer) = runtime::io::pipe()?;");
 
 /// Takes over the end of a pipe, and registers it with the caller's runtime.
+#[cfg(unix)]
 macro_rules! try_from_std {
     ($($name:ident, $made:literal;)*) => { $(
-        /// Registers std's end of a pipe with the caller's runtime. The error is the system's.
+        /// Registers std's end of a pipe with the caller's runtime. The error is the system's. Unix only,
+        /// because std's pipes of Windows are for blocking calls.
         ///
         /// ```
         #[doc = $made]
@@ -119,6 +127,7 @@ macro_rules! try_from_std {
     )* };
 }
 
+#[cfg(unix)]
 try_from_std! {
     PipeReader, "let reader = runtime::io::PipeReader::try_from(std::io::pipe()?.0)?;";
     PipeWriter, "let writer = runtime::io::PipeWriter::try_from(std::io::pipe()?.1)?;";

@@ -10,8 +10,8 @@ use crate::sync::{Mutex, MutexGuard};
 /// one thread reads at a time.
 ///
 /// Reading from a pipe, a terminal or a socket parks the caller until something comes. A regular file, and
-/// whatever else the system cannot wait for, is read as in [`blocking`](crate::blocking). The buffer is not
-/// that of std: use one or the other.
+/// whatever else the system cannot wait for, is read as in [`blocking`](crate::blocking). On Windows that is
+/// all. The buffer is not that of std: use one or the other.
 ///
 /// ```no_run
 /// for line in runtime::io::stdin().lines() {
@@ -28,7 +28,8 @@ pub fn stdin() -> Stdin {
 /// # Cancellation
 ///
 /// A cancelled green thread unwinds from a method that has to wait. Bytes that have not come yet are there
-/// for the next reader. Bytes of an unfinished line that was being read are lost.
+/// for the next reader. Bytes of an unfinished line that was being read are lost. On Windows a read that has
+/// begun ends first.
 ///
 /// ```
 /// use std::io::Read;

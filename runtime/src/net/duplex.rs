@@ -14,7 +14,7 @@ pub(crate) use side::End;
 pub(crate) use side::Side;
 
 /// Returns two streams in memory that are connected with each other. Each direction has room for
-/// `max_buf_size` bytes, which are allocated as they are written. It is tokio's function. Unix only.
+/// `max_buf_size` bytes, which are allocated as they are written. It is tokio's function.
 ///
 /// What one end writes, the other end reads. It tests code that works on a stream, without a socket. In a
 /// simulation the streams are simulated, too, but have no latency and no faults.
@@ -45,7 +45,7 @@ pub fn duplex(max_buf_size: usize) -> (DuplexStream, DuplexStream) {
     (DuplexStream(one), DuplexStream(other))
 }
 
-/// One end of a pair of streams in memory. [`duplex`] makes it. Unix only.
+/// One end of a pair of streams in memory. [`duplex`] makes it.
 ///
 /// `&DuplexStream` reads and writes, too, so one thread can read while another writes. With the features
 /// `futures-io`, `tokio-io` and `hyper` it has the traits of these crates, as a `TcpStream` has.

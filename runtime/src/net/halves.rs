@@ -6,13 +6,12 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::Shutdown;
 
 use super::TcpStream;
-#[cfg(unix)]
 use super::duplex::DuplexStream;
 #[cfg(unix)]
 use super::unix::UnixStream;
 
-/// The streams that can be split: [`TcpStream`], and `UnixStream` and `io::DuplexStream` on Unix. No other
-/// type implements it.
+/// The streams that can be split: [`TcpStream`], `io::DuplexStream`, and `UnixStream` on Unix. No other type
+/// implements it.
 pub trait Split: private::Sealed + Read + Write + Send + Sync {}
 
 mod private {
@@ -26,13 +25,11 @@ mod private {
 }
 
 /// Returns another owner of the same stream.
-#[cfg(unix)]
 pub(crate) fn share<S: Split>(stream: &S) -> S {
     private::Sealed::share(stream)
 }
 
 /// Ends reading, writing or both of a stream.
-#[cfg(unix)]
 pub(crate) fn shut<S: Split>(stream: &S, how: Shutdown) -> io::Result<()> {
     private::Sealed::shut(stream, how)
 }
@@ -113,7 +110,6 @@ split!(
 );
 #[cfg(unix)]
 split!(UnixStream, "let (one, other) = runtime::net::unix::UnixStream::pair()?;");
-#[cfg(unix)]
 split!(DuplexStream, "let (one, other) = runtime::io::duplex(64);");
 
 /// The half that reads, of a stream that `into_split` has split.

@@ -1,62 +1,15 @@
 //! Macros that write the methods of the ends of pipes. These ends are non-blocking and registered with the
 //! netpoller, as sockets are. The other end is not affected, because the two ends have modes of their own.
 
-/// Writes what all ends share: making one, its descriptor, and giving it to a child process. `$made` is an
-/// example of that.
-macro_rules! pipe {
-    ($name:ident, $source:ident, $made:literal) => {
-        impl std::panic::UnwindSafe for $name {}
-        impl std::panic::RefUnwindSafe for $name {}
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
 
-        impl $name {
-            /// Registers the end of a pipe with the caller's runtime.
-            ///
-            /// # Errors
-            /// Returns the system's error.
-            pub(super) fn of(pipe: impl Into<std::os::fd::OwnedFd>) -> std::io::Result<Self> {
-                let source = netpoll::pipe::$source::from(pipe.into());
-                crate::net::call(|| source.set_nonblocking(true))?;
-                Ok($name(crate::net::Socket::new(source)?))
-            }
-        }
-
-        impl std::os::fd::AsFd for $name {
-            fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-                self.0.source().as_fd()
-            }
-        }
-
-        impl std::os::fd::AsRawFd for $name {
-            fn as_raw_fd(&self) -> std::os::fd::RawFd {
-                self.0.source().as_raw_fd()
-            }
-        }
-
-        /// Returns the descriptor, in blocking mode.
-        impl From<$name> for std::os::fd::OwnedFd {
-            fn from(pipe: $name) -> std::os::fd::OwnedFd {
-                let restore = |source: &netpoll::pipe::$source, _: &_| {
-                    // The system does not refuse this for an open pipe.
-                    let _ = source.set_nonblocking(false);
-                };
-                let source = pipe.0.into_source(|_| unreachable!("a pipe has no clones"), restore);
-                source.expect("the pipe is not duplicated").into()
-            }
-        }
-
-        /// Gives the pipe to a child process.
-        ///
-        /// ```
-        #[doc = $made]
-        /// # std::io::Result::Ok(())
-        /// ```
-        impl From<$name> for std::process::Stdio {
-            fn from(pipe: $name) -> std::process::Stdio {
-                std::os::fd::OwnedFd::from(pipe).into()
-            }
-        }
-    };
-}
+#[cfg(unix)]
+pub(crate) use unix::{pair, pipe};
+#[cfg(windows)]
+pub(crate) use windows::{Exit, pair, pipe, relay};
 
 /// Writes an end that reads. `$made` makes `reader`, in which there are six bytes.
 macro_rules! readable_pipe {
@@ -159,4 +112,4 @@ macro_rules! writable_pipe {
     };
 }
 
-pub(crate) use {pipe, readable_pipe, writable_pipe};
+pub(crate) use {readable_pipe, writable_pipe};

@@ -50,6 +50,12 @@ impl Registration {
         self.0.as_ref().expect("the registration is there until the drop")
     }
 
+    /// Returns what reports events of the source, if the system does not report them to the poller.
+    #[cfg(windows)]
+    pub(crate) fn reporter(&self) -> netpoll::Reporter {
+        self.desc().reporter()
+    }
+
     /// Begins an attempt. A later wait with it misses no event that comes after this call.
     #[inline]
     pub(crate) fn prepare(&self, direction: Direction) -> Attempt {

@@ -127,6 +127,8 @@ impl<S: Sourced> Socket<S> {
     pub(crate) fn new(mut source: S) -> io::Result<Self> {
         let number = source.number();
         let registration = Registration::new(&mut source, number)?;
+        #[cfg(windows)]
+        source.attach(registration.reporter())?;
         Ok(Socket::with(source, Ok(registration), Mode::default()))
     }
 

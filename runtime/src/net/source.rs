@@ -65,6 +65,13 @@ pub(crate) trait Sourced: Source {
     #[cfg(windows)]
     fn shut_input(&self) -> io::Result<()>;
 
+    /// Lets the events of a source that has just been registered come by `reporter`. It is for sources that
+    /// the system does not report to the poller.
+    #[cfg(windows)]
+    fn attach(&mut self, _reporter: netpoll::Reporter) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Returns an error if there is no descriptor.
     fn check_descriptor(&self) -> io::Result<()> {
         Ok(())

@@ -12,9 +12,10 @@ use super::{ChildStderr, ChildStdin, ChildStdout};
 /// A child process, from [`Command::spawn`](super::Command::spawn), with the API of [`std::process::Child`].
 ///
 /// Dropping it does not end the child process, unless [`kill_on_drop`](super::Command::kill_on_drop) is set.
-/// The runtime then waits for the process in the background, so that no zombie is left.
+/// On Unix the runtime then waits for the process in the background, so that no zombie is left.
 ///
 /// ```
+/// # if cfg!(windows) { return Ok(()) }
 /// use runtime::process::Command;
 /// let mut child = Command::new("sleep").arg("60").spawn()?;
 /// assert!(child.try_wait()?.is_none());
@@ -62,6 +63,7 @@ impl Child {
     /// Returns the system's id of the process.
     ///
     /// ```
+    /// # if cfg!(windows) { return Ok(()) }
     /// let mut child = runtime::process::Command::new("true").spawn()?;
     /// assert_ne!(child.id(), runtime::process::id());
     /// # child.wait()?;
@@ -71,13 +73,15 @@ impl Child {
         self.process.child().id()
     }
 
-    /// Kills the process, with `SIGKILL`. It does nothing if the exit status was taken.
+    /// Kills the process, with `SIGKILL`, or with the exit code 1 on Windows. It does nothing if the exit
+    /// status was taken.
     ///
     /// # Errors
     ///
     /// Returns the system's error.
     ///
     /// ```
+    /// # if cfg!(windows) { return Ok(()) }
     /// let mut child = runtime::process::Command::new("sleep").arg("60").spawn()?;
     /// child.kill()?;
     /// assert_eq!(child.wait()?.code(), None);
@@ -100,6 +104,7 @@ impl Child {
     /// for again.
     ///
     /// ```
+    /// # if cfg!(windows) { return Ok(()) }
     /// use runtime::time::{Duration, timeout};
     /// let mut child = runtime::process::Command::new("sleep").arg("60").spawn()?;
     /// assert!(timeout(Duration::from_millis(5), || child.wait()).is_err());
@@ -122,6 +127,7 @@ impl Child {
     /// Returns the system's error.
     ///
     /// ```
+    /// # if cfg!(windows) { return Ok(()) }
     /// use runtime::time::{Duration, timeout_async};
     /// let mut child = runtime::process::Command::new("sleep").arg("60").spawn()?;
     /// let status = runtime::block_on(async {
@@ -144,6 +150,7 @@ impl Child {
     /// Returns the system's error.
     ///
     /// ```
+    /// # if cfg!(windows) { return Ok(()) }
     /// let mut child = runtime::process::Command::new("sleep").arg("60").spawn()?;
     /// assert!(child.try_wait()?.is_none());
     /// # child.kill()?;
@@ -168,6 +175,7 @@ impl Child {
     /// [`kill_on_drop`](super::Command::kill_on_drop) is set.
     ///
     /// ```
+    /// # if cfg!(windows) { return Ok(()) }
     /// use runtime::process::{Command, Stdio};
     /// let child = Command::new("echo").arg("hello").stdout(Stdio::piped()).spawn()?;
     /// assert_eq!(child.wait_with_output()?.stdout, b"hello\n");
@@ -198,6 +206,7 @@ impl Child {
     /// Returns the system's error.
     ///
     /// ```
+    /// # if cfg!(windows) { return Ok(()) }
     /// use runtime::process::{Command, Stdio};
     /// let child = Command::new("echo").arg("hello").stdout(Stdio::piped()).spawn()?;
     /// let output = runtime::block_on(child.wait_with_output_async())?;
@@ -223,6 +232,21 @@ impl Child {
         )
         .await;
         Ok(Output { stdout: stdout?, stderr: stderr?, status: self.wait_async().await? })
+    }
+}
+
+/// The process' handle, which the system closes with the child.
+#[cfg(windows)]
+impl std::os::windows::io::AsHandle for Child {
+    fn as_handle(&self) -> std::os::windows::io::BorrowedHandle<'_> {
+        self.process.child().as_handle()
+    }
+}
+
+#[cfg(windows)]
+impl std::os::windows::io::AsRawHandle for Child {
+    fn as_raw_handle(&self) -> std::os::windows::io::RawHandle {
+        self.process.child().as_raw_handle()
     }
 }
 
@@ -270,7 +294,8 @@ impl Process {
     }
 }
 
-/// Kills the process if that is wanted. A process that still runs then gets a green thread that waits for it.
+/// Kills the process if that is wanted. On Unix a process that still runs then gets a green thread that waits
+/// for it.
 impl Drop for Process {
     fn drop(&mut self) {
         let Some(mut child) = self.child.take() else { return };
@@ -282,10 +307,7 @@ impl Drop for Process {
             let _ = child.kill();
         }
         if matches!(child.try_wait(), Ok(None)) {
-            // If no green thread can be started, or the runtime ends, the process remains a zombie after its
-            // exit, as in std.
-            let waits = crate::thread::Builder::new().name("dropped child".into());
-            drop(waits.spawn(move || exit::wait(&mut child).map(drop)));
+            exit::take_aside(child);
         }
     }
 }

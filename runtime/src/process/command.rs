@@ -11,6 +11,7 @@ use crate::bounded::bounded;
 /// A command that starts child processes, with the API of [`std::process::Command`].
 ///
 /// ```
+/// # if cfg!(windows) { return Ok(()) }
 /// use runtime::process::Command;
 /// let output = Command::new("sh").args(["-c", "echo $NAME"]).env("NAME", "world").output()?;
 /// assert_eq!(output.stdout, b"world\n");
@@ -32,6 +33,7 @@ impl Command {
     /// this process.
     ///
     /// ```
+    /// # if cfg!(windows) { return Ok(()) }
     /// assert!(runtime::process::Command::new("true").status()?.success());
     /// # std::io::Result::Ok(())
     /// ```
@@ -43,6 +45,7 @@ impl Command {
     /// Adds an argument.
     ///
     /// ```
+    /// # if cfg!(windows) { return Ok(()) }
     /// let output = runtime::process::Command::new("echo").arg("hello").output()?;
     /// assert_eq!(output.stdout, b"hello\n");
     /// # std::io::Result::Ok(())
@@ -55,6 +58,7 @@ impl Command {
     /// Adds several arguments.
     ///
     /// ```
+    /// # if cfg!(windows) { return Ok(()) }
     /// let output = runtime::process::Command::new("echo").args(["hello", "world"]).output()?;
     /// assert_eq!(output.stdout, b"hello world\n");
     /// # std::io::Result::Ok(())
@@ -67,6 +71,7 @@ impl Command {
     /// Sets a variable of the child's environment.
     ///
     /// ```
+    /// # if cfg!(windows) { return Ok(()) }
     /// let output = runtime::process::Command::new("sh").args(["-c", "echo $A"]).env("A", "1").output()?;
     /// assert_eq!(output.stdout, b"1\n");
     /// # std::io::Result::Ok(())
@@ -79,6 +84,7 @@ impl Command {
     /// Sets several variables of the child's environment.
     ///
     /// ```
+    /// # if cfg!(windows) { return Ok(()) }
     /// let mut command = runtime::process::Command::new("sh");
     /// let output = command.args(["-c", "echo $A$B"]).envs([("A", "1"), ("B", "2")]).output()?;
     /// assert_eq!(output.stdout, b"12\n");
@@ -95,6 +101,7 @@ impl Command {
     /// Removes a variable from the child's environment.
     ///
     /// ```
+    /// # if cfg!(windows) { return Ok(()) }
     /// let mut command = runtime::process::Command::new("sh");
     /// let output = command.args(["-c", "echo $A"]).env("A", "1").env_remove("A").output()?;
     /// assert_eq!(output.stdout, b"\n");
@@ -108,6 +115,7 @@ impl Command {
     /// Removes all variables from the child's environment.
     ///
     /// ```
+    /// # if cfg!(windows) { return Ok(()) }
     /// let output = runtime::process::Command::new("/usr/bin/env").env_clear().env("A", "1").output()?;
     /// assert_eq!(output.stdout, b"A=1\n");
     /// # std::io::Result::Ok(())
@@ -120,6 +128,7 @@ impl Command {
     /// Sets the child's working directory.
     ///
     /// ```
+    /// # if cfg!(windows) { return Ok(()) }
     /// let output = runtime::process::Command::new("pwd").current_dir("/").output()?;
     /// assert_eq!(output.stdout, b"/\n");
     /// # std::io::Result::Ok(())
@@ -133,6 +142,7 @@ impl Command {
     /// [`output`](Command::output).
     ///
     /// ```
+    /// # if cfg!(windows) { return Ok(()) }
     /// use runtime::process::{Command, Stdio};
     /// assert!(Command::new("cat").stdin(Stdio::null()).status()?.success());
     /// # std::io::Result::Ok(())
@@ -147,6 +157,7 @@ impl Command {
     /// [`output`](Command::output).
     ///
     /// ```
+    /// # if cfg!(windows) { return Ok(()) }
     /// use runtime::process::{Command, Stdio};
     /// assert!(Command::new("echo").arg("hello").stdout(Stdio::null()).status()?.success());
     /// # std::io::Result::Ok(())
@@ -161,6 +172,7 @@ impl Command {
     /// [`output`](Command::output).
     ///
     /// ```
+    /// # if cfg!(windows) { return Ok(()) }
     /// use runtime::process::{Command, Stdio};
     /// assert!(!Command::new("ls").arg("/no/such/path").stderr(Stdio::null()).status()?.success());
     /// # std::io::Result::Ok(())
@@ -179,6 +191,7 @@ impl Command {
     /// killed one has started go on.
     ///
     /// ```
+    /// # if cfg!(windows) { return }
     /// use runtime::process::Command;
     /// use runtime::time::{Duration, timeout};
     /// let late = timeout(Duration::from_millis(5), || Command::new("sleep").arg("60").kill_on_drop(true).status());
@@ -202,6 +215,7 @@ impl Command {
     /// here.
     ///
     /// ```
+    /// # if cfg!(windows) { return Ok(()) }
     /// let mut child = runtime::process::Command::new("true").spawn()?;
     /// assert!(child.wait()?.success());
     /// let error = runtime::process::Command::new("/no/such/program").spawn().unwrap_err();
@@ -224,6 +238,7 @@ impl Command {
     /// [`kill_on_drop`](Command::kill_on_drop) is set.
     ///
     /// ```
+    /// # if cfg!(windows) { return Ok(()) }
     /// assert!(!runtime::process::Command::new("false").status()?.success());
     /// # std::io::Result::Ok(())
     /// ```
@@ -244,6 +259,7 @@ impl Command {
     /// [`kill_on_drop`](Command::kill_on_drop) is set.
     ///
     /// ```
+    /// # if cfg!(windows) { return Ok(()) }
     /// let output = runtime::process::Command::new("sh").args(["-c", "echo out; echo err >&2"]).output()?;
     /// assert_eq!((&*output.stdout, &*output.stderr), (&b"out\n"[..], &b"err\n"[..]));
     /// # std::io::Result::Ok(())
@@ -306,14 +322,23 @@ impl Command {
         self.command.get_current_dir()
     }
 
-    /// Returns std's command, for the settings of [`std::os::unix::process::CommandExt`]: user, group,
-    /// process group. Set the standard streams with the methods of this type.
+    /// Returns std's command, for the settings of `CommandExt`. In `std::os::unix::process` these are user,
+    /// group and process group, in `std::os::windows::process` flags of the creation and unquoted arguments.
+    /// Set the standard streams with the methods of this type.
     ///
     /// ```
+    /// # #[cfg(unix)] {
     /// use std::os::unix::process::CommandExt;
     /// let mut command = runtime::process::Command::new("true");
     /// command.as_std_mut().process_group(0);
     /// assert!(command.status()?.success());
+    /// # }
+    /// # #[cfg(windows)] {
+    /// # use std::os::windows::process::CommandExt;
+    /// # let mut command = runtime::process::Command::new("cmd");
+    /// # command.as_std_mut().creation_flags(0x0800_0000).raw_arg("/c exit 0");
+    /// # assert!(command.status()?.success());
+    /// # }
     /// # std::io::Result::Ok(())
     /// ```
     pub fn as_std_mut(&mut self) -> &mut std::process::Command {

@@ -14,6 +14,7 @@ use crate::net::pipes::{pipe, readable_pipe, writable_pipe};
 /// A cancelled green thread unwinds from a write that has to wait.
 ///
 /// ```
+/// # if cfg!(windows) { return Ok(()) }
 /// use runtime::process::{Command, Stdio};
 /// use std::io::Write;
 /// let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
@@ -31,6 +32,7 @@ pub struct ChildStdin(pub(crate) Socket<Sender>);
 /// A cancelled green thread unwinds from a read that has to wait.
 ///
 /// ```
+/// # if cfg!(windows) { return Ok(()) }
 /// use runtime::process::{Command, Stdio};
 /// let mut child = Command::new("echo").arg("hello").stdout(Stdio::piped()).spawn()?;
 /// let text = std::io::read_to_string(child.stdout.take().unwrap())?;
@@ -48,6 +50,7 @@ pub struct ChildStdout(pub(crate) Socket<Receiver>);
 /// A cancelled green thread unwinds from a read that has to wait.
 ///
 /// ```
+/// # if cfg!(windows) { return Ok(()) }
 /// use runtime::process::{Command, Stdio};
 /// let mut child = Command::new("sh").args(["-c", "echo oh >&2"]).stderr(Stdio::piped()).spawn()?;
 /// assert_eq!(std::io::read_to_string(child.stderr.take().unwrap())?, "oh\n");
@@ -60,7 +63,8 @@ pub struct ChildStderr(pub(crate) Socket<Receiver>);
 pipe!(
     ChildStdin,
     Sender,
-    "use runtime::process::{Command, Stdio};\n\
+    "# if cfg!(windows) { return Ok(()) }\n\
+     use runtime::process::{Command, Stdio};\n\
      let mut cat = Command::new(\"cat\").stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;\n\
      let into_cat = Stdio::from(cat.stdin.take().unwrap());\n\
      assert!(Command::new(\"echo\").arg(\"hello\").stdout(into_cat).status()?.success());\n\
@@ -69,7 +73,8 @@ pipe!(
 pipe!(
     ChildStdout,
     Receiver,
-    "use runtime::process::{Command, Stdio};\n\
+    "# if cfg!(windows) { return Ok(()) }\n\
+     use runtime::process::{Command, Stdio};\n\
      let mut echo = Command::new(\"echo\").arg(\"hello\").stdout(Stdio::piped()).spawn()?;\n\
      let cat = Command::new(\"cat\").stdin(echo.stdout.take().unwrap()).output()?;\n\
      assert_eq!(cat.stdout, b\"hello\\n\");\n\
@@ -78,7 +83,8 @@ pipe!(
 pipe!(
     ChildStderr,
     Receiver,
-    "use runtime::process::{Command, Stdio};\n\
+    "# if cfg!(windows) { return Ok(()) }\n\
+     use runtime::process::{Command, Stdio};\n\
      let mut sh = Command::new(\"sh\").args([\"-c\", \"echo oh >&2\"]).stderr(Stdio::piped()).spawn()?;\n\
      let cat = Command::new(\"cat\").stdin(sh.stderr.take().unwrap()).output()?;\n\
      assert_eq!(cat.stdout, b\"oh\\n\");\n\
@@ -86,21 +92,24 @@ pipe!(
 );
 readable_pipe!(
     ChildStdout,
-    "use runtime::process::{Command, Stdio};\n\
+    "# if cfg!(windows) { return Ok(()) }\n\
+     use runtime::process::{Command, Stdio};\n\
      let mut child = Command::new(\"echo\").arg(\"hello\").stdout(Stdio::piped()).spawn()?;\n\
      let reader = child.stdout.take().unwrap();\n\
      # child.wait()?;"
 );
 readable_pipe!(
     ChildStderr,
-    "use runtime::process::{Command, Stdio};\n\
+    "# if cfg!(windows) { return Ok(()) }\n\
+     use runtime::process::{Command, Stdio};\n\
      let mut child = Command::new(\"sh\").args([\"-c\", \"echo hello >&2\"]).stderr(Stdio::piped()).spawn()?;\n\
      let reader = child.stderr.take().unwrap();\n\
      # child.wait()?;"
 );
 writable_pipe!(
     ChildStdin,
-    "use runtime::process::{Command, Stdio};\n\
+    "# if cfg!(windows) { return Ok(()) }\n\
+     use runtime::process::{Command, Stdio};\n\
      let mut child = Command::new(\"cat\").stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;\n\
      let writer = child.stdin.take().unwrap();"
 );

@@ -2,17 +2,14 @@
 
 mod allocations;
 mod async_calls;
-#[cfg(unix)]
 mod copy;
 mod debug;
 mod descriptors;
-#[cfg(unix)]
 mod duplex;
 mod faults;
 mod fds;
 mod into_std;
 mod names;
-#[cfg(unix)]
 mod pipe;
 mod poll;
 mod polls;

@@ -326,11 +326,49 @@ fn in_net_fs_and_slots() {
     }
 }
 
+#[test]
+fn of_the_system() {
+    use runtime::{io, process};
+    table! {
+        io::DuplexStream: "SYUR";
+        io::PipeReader: "SYUR";
+        io::PipeWriter: "SYUR";
+        io::Stdin: "SYUR";
+        io::StdinLock<'static>: "SY";
+        io::Stdout: "SYUR";
+        io::StdoutLock<'static>: "";
+        io::Stderr: "SYUR";
+        io::StderrLock<'static>: "";
+        process::Child: "SYUR";
+        process::ChildStdin: "SYUR";
+        process::ChildStdout: "SYUR";
+        process::ChildStderr: "SYUR";
+    }
+    // std's command has closures of the user on Unix.
+    #[cfg(unix)]
+    table! {
+        process::Command: "SY";
+    }
+    #[cfg(windows)]
+    table! {
+        process::Command: "SYUR";
+    }
+    as_much_as! {
+        io::PipeReader, std::io::PipeReader;
+        io::PipeWriter, std::io::PipeWriter;
+        io::Stdin, std::io::Stdin;
+        io::Stdout, std::io::Stdout;
+        process::Command, std::process::Command;
+        process::Child, std::process::Child;
+        process::ChildStdin, std::process::ChildStdin;
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn on_unix() {
     use runtime::net::{Async, Interest, Readiness, Ready, unix};
-    use runtime::{io, process, signal};
+    use runtime::signal;
     use std::os::fd::OwnedFd;
     table! {
         unix::UnixListener: "SYUR";
@@ -344,30 +382,9 @@ fn on_unix() {
         signal::Signals: "SYUR";
         signal::NotifyContext: "SYUR";
         signal::Received: "SYUR";
-        io::DuplexStream: "SYUR";
-        io::PipeReader: "SYUR";
-        io::PipeWriter: "SYUR";
-        io::Stdin: "SYUR";
-        io::StdinLock<'static>: "SY";
-        io::Stdout: "SYUR";
-        io::StdoutLock<'static>: "";
-        io::Stderr: "SYUR";
-        io::StderrLock<'static>: "";
-        process::Command: "SY";
-        process::Child: "SYUR";
-        process::ChildStdin: "SYUR";
-        process::ChildStdout: "SYUR";
-        process::ChildStderr: "SYUR";
     }
     as_much_as! {
         unix::UnixStream, std::os::unix::net::UnixStream;
-        io::PipeReader, std::io::PipeReader;
-        io::PipeWriter, std::io::PipeWriter;
-        io::Stdin, std::io::Stdin;
-        io::Stdout, std::io::Stdout;
-        process::Command, std::process::Command;
-        process::Child, std::process::Child;
-        process::ChildStdin, std::process::ChildStdin;
     }
 }
 

@@ -135,7 +135,6 @@ fn a_cancellation_and_a_time_out_drop_the_future_on_its_os_thread() {
 }
 
 /// Counts, as a branch of a task, until `future` is ready. Returns the count and the output.
-#[cfg(unix)]
 async fn counting<T>(future: impl Future<Output = T>) -> (usize, T) {
     let (count, mut future) = (AtomicUsize::new(0), Box::pin(future));
     loop {
@@ -229,13 +228,17 @@ fn a_group_is_awaited_beside_other_branches() {
     });
 }
 
-#[cfg(unix)]
+/// A command of the program `child`.
+fn child(words: &[&str]) -> runtime::process::Command {
+    tests::child::child(env!("CARGO_BIN_EXE_child"), words)
+}
+
 #[test]
 fn a_child_is_awaited_beside_other_branches() {
-    use runtime::process::{Command, Stdio};
+    use runtime::process::Stdio;
     in_each(|| {
         block_on_local(async {
-            let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            let mut child = child(&["cat"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
             let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
             let mut buf = [0; 16];
             // The branch that ends the child is in the same task.
@@ -252,26 +255,23 @@ fn a_child_is_awaited_beside_other_branches() {
 }
 
 /// The child fills one pipe while it writes to the other.
-#[cfg(unix)]
 #[test]
 fn the_output_of_a_child_is_awaited_beside_other_branches() {
-    use runtime::process::{Command, Stdio};
+    use runtime::process::Stdio;
     in_each(|| {
-        let script = "sleep 0.01; head -c 300000 /dev/zero >&2; head -c 300000 /dev/zero; exit 3";
-        let child = Command::new("sh")
-            .args(["-c", script])
+        let begun = child(&["fill", "300000", "3"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let (count, output) = block_on_local(counting(child.wait_with_output_async()));
+        let (count, output) = block_on_local(counting(begun.wait_with_output_async()));
         let output = output.unwrap();
         assert_eq!((output.stdout.len(), output.stderr.len()), (300_000, 300_000));
         assert_eq!(output.status.code(), Some(3));
         assert!(count > 0, "the other branch went on");
-        let child = Command::new("true").stdout(Stdio::null()).spawn().unwrap();
-        let output = futures::executor::block_on(child.wait_with_output_async()).unwrap();
+        let begun = child(&["exit", "0"]).stdout(Stdio::null()).spawn().unwrap();
+        let output = futures::executor::block_on(begun.wait_with_output_async()).unwrap();
         assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty());
     });
 }

@@ -11,7 +11,6 @@ use runtime::time::{Sleep, sleep_async, timeout_async};
 use runtime::{block_on, spawn, thread};
 use tests::futures::{Flag, both, drive_on_plain_thread, either, poll_once};
 use tests::turns::ends;
-#[cfg(unix)]
 use tests::turns::gives_turns;
 use tests::{Drops, Random, on, on_each, runtime, wait_until, with};
 
@@ -587,10 +586,9 @@ fn an_executor_of_another_crate_ends_within_a_poll_and_has_no_budget_outside() {
 
 #[test]
 fn a_child_that_has_exited_and_a_context_that_has_a_deadline() {
-    #[cfg(unix)]
     gives_turns(|| {
         Box::pin(async {
-            let mut child = runtime::process::Command::new("true").spawn().unwrap();
+            let mut child = tests::child::child(env!("CARGO_BIN_EXE_child"), &["exit", "0"]).spawn().unwrap();
             loop {
                 child.wait_async().await.unwrap();
             }
