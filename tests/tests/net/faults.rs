@@ -188,7 +188,7 @@ fn a_user_timeout_ends_writes_to_a_vanished_peer() {
                 fill(&client);
                 client.set_write_timeout(None).unwrap();
             }
-            // After the fill: on a slow machine that would take long enough to be told of the error.
+            // After the fill, which would get the error on a slow machine.
             SockRef::from(&client).set_tcp_user_timeout(Some(300 * MILLI)).unwrap();
             let mut reads = client.try_clone().unwrap();
             let reader = spawn(move || reads.read(&mut [0]).map_err(|error| error.kind()));
