@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{fs, io};
 
+use super::fork;
 use super::unix::{map, page_size, unmap};
 
 // Memory of stacks ---------------------------------------------------------------------------------------
@@ -74,34 +75,49 @@ fn addressable() -> usize {
 /// signal stack.
 const MAPPINGS_LEFT: usize = 8;
 
-/// The pages of a trial while no thread tries; 0 before the first trial and during one.
-static TRIAL: AtomicUsize = AtomicUsize::new(0);
+/// The pages of a trial while no thread tries; `NONE` before the first trial, and `IN_USE` during one.
+static TRIAL: AtomicUsize = AtomicUsize::new(NONE);
+const NONE: usize = 0;
+const IN_USE: usize = 1;
 
 /// Returns `true` if the kernel lets this process have `MAPPINGS_LEFT` more mappings. The function makes
 /// them and removes them again: counting the existing ones takes milliseconds if there are many.
 ///
 /// It splits a mapping that stays for the next trial. A process at its limit gets no mapping by a split, but
-/// one too many by `mmap`. Until that one goes, the kernel refuses `malloc` its next page.
+/// one too many by `mmap`. Until that one goes, the kernel refuses `malloc` its next page. So a thread waits
+/// while another one tries, and maps no pages of its own.
 pub(crate) fn has_mappings() -> bool {
-    // Acquire: the partner is the swap below, after which the last trial no longer uses the pages. A child
-    // of `fork` may find 0 and maps pages of its own, so no lock is left held there.
-    let kept = TRIAL.swap(0, Ordering::Acquire);
-    let start = if kept == 0 { map_trial() } else { Some(kept) };
-    let Some(start) = start else { return false };
-    let all = split_trial(start);
-    if !all && kept == 0 {
+    let kept = loop {
+        // Acquire: the partner is the swap below, after which the last trial no longer uses the pages.
+        match TRIAL.swap(IN_USE, Ordering::Acquire) {
+            // Some system calls of another thread, none of which blocks. A child of `fork` may not have that
+            // thread, and maps pages of its own.
+            IN_USE if !fork::is_forked() => super::yield_thread(),
+            kept => break kept,
+        }
+    };
+    let is_new = matches!(kept, NONE | IN_USE);
+    let start = if is_new { map_trial() } else { Some(kept) };
+    let all = start.is_some_and(split_trial);
+    let stays = match start {
         // Perhaps the new mapping is itself one too many.
-        // SAFETY: this is the whole mapping of `map_trial`, and no page of it is used.
-        unsafe { super::unmap(start, trial_bytes()) };
-        return false;
-    }
+        Some(start) if is_new && !all => {
+            unmap_trial(start);
+            NONE
+        }
+        start => start.unwrap_or(NONE),
+    };
     // Release: the partner is the swap above.
-    let other = TRIAL.swap(start, Ordering::Release);
-    if other != 0 {
-        // SAFETY: this is the whole mapping of another trial, which has ended.
-        unsafe { super::unmap(other, trial_bytes()) };
+    match TRIAL.swap(stays, Ordering::Release) {
+        NONE | IN_USE => {}
+        other => unmap_trial(other),
     }
     all
+}
+
+fn unmap_trial(start: usize) {
+    // SAFETY: this is the whole mapping of `map_trial`. No page of it is used, and the caller alone has it.
+    unsafe { super::unmap(start, trial_bytes()) };
 }
 
 fn trial_bytes() -> usize {
@@ -168,26 +184,32 @@ pub(crate) unsafe fn unmark_guards(start: usize, bytes: usize) -> io::Result<()>
 }
 
 /// Returns `true` if `discard` gives back page tables that map nothing any more, as was seen with Linux 6.18
-/// on x86-64. Tried out the first time.
+/// on x86-64. Tried out the first time that there is room for it.
 pub(crate) fn frees_page_tables() -> bool {
     static FREES: OnceLock<bool> = OnceLock::new();
+    if let Some(known) = FREES.get() {
+        return *known;
+    }
+    // A process at its limit of mappings would have one too many (`has_mappings`).
+    if room() < 8 * TRIED_TABLES * TABLE_BYTES || !has_mappings() {
+        return false;
+    }
     // More than once, because other threads may need page tables in that time.
     *FREES.get_or_init(|| (0..3).any(|_| try_page_tables() == Some(true)))
 }
 
+/// How many page tables are tried, and what each of them maps.
+const TRIED_TABLES: usize = 16;
+const TABLE_BYTES: usize = 2 << 20;
+
 /// Maps addresses, touches some, and looks if the tables for them go with the pages. Returns `None` if that
-/// cannot be seen, or if addresses are scarce. Other threads may add or remove tables at the same time. A
-/// wrong result is harmless: page tables stay, or are kept by the kernel.
+/// cannot be seen. Other threads may add or remove tables at the same time. A wrong result is harmless: page
+/// tables stay, or are kept by the kernel.
 fn try_page_tables() -> Option<bool> {
-    const TABLES: usize = 16;
-    const TABLE_BYTES: usize = 2 << 20;
-    let bytes = TABLES * TABLE_BYTES;
-    if room() < 8 * bytes {
-        return None;
-    }
+    let bytes = TRIED_TABLES * TABLE_BYTES;
     let start = map(bytes).ok()?;
     advise_stacks(start, bytes);
-    for table in 0..TABLES {
+    for table in 0..TRIED_TABLES {
         // SAFETY: the pages belong to this trial alone.
         unsafe { with_exposed_provenance_mut::<u8>(start + table * TABLE_BYTES).write_volatile(1) };
     }
@@ -198,7 +220,7 @@ fn try_page_tables() -> Option<bool> {
     // SAFETY: as above.
     unsafe { unmap(start, bytes) };
     discarded.ok()?;
-    Some(after? + TABLES / 2 * page_size() <= before?)
+    Some(after? + TRIED_TABLES / 2 * page_size() <= before?)
 }
 
 /// Returns the memory of this process's page tables; `None` without /proc.
