@@ -127,6 +127,10 @@ for example in hello sieve tour timers echo process; do install "$root" "$exampl
 same="sed 's/ in [^ ]*;/;/' | sort"
 for example in hello sieve; do "$root/programs/$example" | eval "$same" >"$root/words/$example.expected"; done
 for program in system net thread sync load runtimes; do install "$root" "$program" "$(executable "$program" test -p tests --no-run --test "$program")"; done
+# Tests start this one by the path at which it was built.
+mkdir -p "$root$target/release"
+install "$root" child "$target/release/child"
+ln -s /programs/child "$root$target/release/child"
 first_process >"$root/init"
 chmod +x "$root/init"
 
