@@ -4,7 +4,7 @@ use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write, read_to_string};
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtime::io::{PipeReader, PipeWriter, pipe};
+use runtime::io::{PipeReader, pipe};
 use runtime::process::Command;
 use runtime::thread::Cancelled;
 use runtime::time::timeout;
@@ -218,7 +218,7 @@ fn waiting_readers_take_no_os_threads() {
                 let readers: Vec<_> = readers.into_iter().map(read).collect();
                 readers.iter().for_each(until_it_waits);
                 let threads = tests::system::threads();
-                drop::<Vec<PipeWriter>>(writers);
+                drop(writers);
                 readers.into_iter().for_each(|reader| assert_eq!(reader.join().unwrap().unwrap(), 0));
                 threads
             })
