@@ -86,7 +86,7 @@ impl Sleep {
     ///
     /// ```
     /// use runtime::time::{Duration, sleep_async};
-    /// let mut sleep = sleep_async(Duration::from_millis(2));
+    /// let mut sleep = sleep_async(Duration::from_millis(100));
     /// assert!(!sleep.is_elapsed());
     /// runtime::block_on(&mut sleep);
     /// assert!(sleep.is_elapsed());
