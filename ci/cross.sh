@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Compiles the runtime, without warnings, without its default features, and for systems on which the runtime was not run. If a target
 # cannot be installed here, the script fails. With CROSS_MISSING=skip the script prints the name of that target and leaves it out.
-# With --all also for processors and systems that are rarer, and checks the message for one that is refused. ci/elsewhere.sh runs tests
-# with musl and with 32 bits. Usage: ci/cross.sh [--all]
+# With --all also with all features, and for processors and systems that are rarer; it links the tests and examples for macOS and FreeBSD
+# (ci/zig.sh), and checks the message for a system that is refused. ci/elsewhere.sh runs tests with musl and with 32 bits.
+# Usage: ci/cross.sh [--all]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target}")/cross
@@ -59,6 +60,10 @@ fi
 # One call, so that the targets compile at the same time.
 cargo check --quiet -p monochrome "${targets[@]}"
 echo "${targets[*]}: compile"
+# Where a feature has no effect, it compiles all the same. `panic-abort` is for other settings of cargo.
+features=$(sed -n '/^\[features\]/,/^\[lints\]/s/^\([a-z-]*\) = .*/\1/p' runtime/Cargo.toml | grep -vxE 'default|panic-abort' | paste -sd,)
+cargo check --quiet -p monochrome --features "$features" "${targets[@]}"
+echo "${targets[*]}: compile with $features"
 rarer=()
 for target in riscv64gc-unknown-linux-gnu aarch64-linux-android aarch64-apple-darwin; do
     can_be_had "$target" rustup --quiet target add "$target" && rarer+=(--target "$target")
@@ -67,6 +72,13 @@ if [ ${#rarer[@]} != 0 ]; then
     cargo check --quiet -p monochrome "${rarer[@]}"
     echo "${rarer[*]}: compile"
 fi
+# macOS's linker wants its SDK, and rustc warns that there is none. zig has the names that are needed of it.
+for target in x86_64-apple-darwin aarch64-apple-darwin x86_64-unknown-freebsd; do
+    is_had "$target" || [[ "${rarer[*]}" = *$target* ]] || continue
+    RUSTFLAGS="" CARGO_PROFILE_DEV_DEBUG=0 ci/zig.sh --quiet --locked --target "$target" -p tests --bins --tests -p examples --examples
+    echo "$target: the tests and examples are linked; they were never run"
+    rm -rf "$CARGO_TARGET_DIR/$target"
+done
 refused=aarch64-pc-windows-gnullvm
 if can_be_had "$refused" rustup --quiet target add "$refused"; then
     said=$(cargo check --quiet -p monochrome --target "$refused" 2>&1) && { echo "$refused: compiles, but was to be refused" >&2; exit 1; }

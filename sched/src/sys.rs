@@ -34,9 +34,9 @@ pub(crate) use unix::{
     most_mappings, refuses_writes, room, unmark_guards,
 };
 #[cfg(unix)]
-pub(crate) use unix::{errno, forbid, map, page_size, set_errno, unmap, write};
+pub(crate) use unix::{errno, forbid, map, page_size, set_errno, unmap, write, write_error};
 #[cfg(windows)]
-pub(crate) use windows::{has_mappings, room};
+pub(crate) use windows::{end_of_stack, has_mappings, room, write_error};
 
 // Threads, and the processor's counter and barriers.
 

@@ -10,11 +10,13 @@
 //!
 //! The handler may interrupt any code, even `malloc` with its lock held. So the handler allocates nothing,
 //! takes no lock, formats by hand and leaves `errno` unchanged. It calls no function of libc that the program
-//! may replace by a function that parks (`netpoll::raw`).
+//! may replace by a function that parks (`netpoll::raw`). On Windows an exception stands for the signal.
 
 #![allow(unsafe_code)]
 
 use std::sync::OnceLock;
+
+mod line;
 
 #[cfg(unix)]
 pub(crate) use unix::{ensure_alternate_stack, install};
@@ -22,7 +24,6 @@ pub(crate) use unix::{ensure_alternate_stack, install};
 pub(crate) use windows::{ensure_alternate_stack, install};
 
 /// The green thread that overflowed its stack.
-#[cfg_attr(windows, expect(dead_code, reason = "the system reports there"))]
 pub(crate) struct Overflowed {
     /// The name; empty if there is none. `'static` although the green thread owns the name: that thread runs
     /// on the OS thread that faulted, so it cannot end before the process does.
@@ -58,8 +59,8 @@ mod unix {
     use std::ptr::{null, null_mut, with_exposed_provenance_mut};
     use std::sync::{Once, OnceLock};
 
-    use super::{LOOKUP, Overflowed};
-
+    use super::LOOKUP;
+    use super::line::report;
     use crate::stack::last_dump;
     use crate::sys;
 
@@ -183,74 +184,6 @@ mod unix {
         unsafe { libc::sigaction(signal, action, null_mut()) };
     }
 
-    // The line ------------------------------------------------------------------------------------------
-
-    fn report(overflowed: &Overflowed) {
-        let Overflowed { name, id, file, line, stack_bytes } = *overflowed;
-        let mut text = Text { bytes: [0; 512], len: 0 };
-        text.push("green thread '");
-        if name.is_empty() {
-            text.push("<unnamed>");
-        }
-        text.push_escaped(name);
-        text.push("' (id ")
-            .push_number(id)
-            .push(", spawned at ")
-            .push(file)
-            .push(":")
-            .push_number(line.into());
-        text.push(") has overflowed its stack (").push_number((stack_bytes / 1024) as u64).push(" KiB)\n");
-        text.flush();
-    }
-
-    /// A buffer for text that goes to stderr: one `write` if the text fits, several if a name is long.
-    struct Text {
-        bytes: [u8; 512],
-        len: usize,
-    }
-
-    impl Text {
-        fn push(&mut self, text: &str) -> &mut Text {
-            text.bytes().for_each(|byte| self.push_byte(byte));
-            self
-        }
-
-        /// Allocates nothing, as the rest: this runs in a signal handler.
-        fn push_escaped(&mut self, text: &str) {
-            for c in text.escape_debug() {
-                self.push(c.encode_utf8(&mut [0; 4]));
-            }
-        }
-
-        fn push_number(&mut self, number: u64) -> &mut Text {
-            if number >= 10 {
-                self.push_number(number / 10);
-            }
-            self.push_byte(b'0' + (number % 10) as u8);
-            self
-        }
-
-        fn push_byte(&mut self, byte: u8) {
-            if self.len == self.bytes.len() {
-                self.flush();
-            }
-            self.bytes[self.len] = byte;
-            self.len += 1;
-        }
-
-        fn flush(&mut self) {
-            let mut left = &self.bytes[..mem::take(&mut self.len)];
-            while !left.is_empty() {
-                match sys::write(libc::STDERR_FILENO, left) {
-                    Ok(written) => left = &left[written..],
-                    Err(libc::EINTR) => {}
-                    // There is no other place for the report.
-                    Err(_) => return,
-                }
-            }
-        }
-    }
-
     // The alternate stack -------------------------------------------------------------------------------
 
     /// The alternate stack that `ensure_alternate_stack` made for an OS thread; empty if the thread had a
@@ -322,16 +255,63 @@ mod unix {
     }
 }
 
-/// Windows reports by itself: the exception of an overflow reaches std's handler, which names the OS thread.
+/// Windows reports an overflow by an exception, on a reserve that it keeps of the stack that overflowed.
 #[cfg(windows)]
 mod windows {
+    use std::ffi::c_void;
     use std::io;
+    use std::sync::Once;
+
+    use super::LOOKUP;
+    use super::line::report;
+    use crate::sys;
+
+    const STACK_OVERFLOW: u32 = 0xC000_00FD;
+    /// What a handler returns that leaves the exception to the next one.
+    const CONTINUE_SEARCH: i32 = 0;
+
+    /// The beginnings of the system's `EXCEPTION_POINTERS` and `EXCEPTION_RECORD`.
+    #[repr(C)]
+    struct Exception {
+        record: *const Record,
+    }
+    #[repr(C)]
+    struct Record {
+        code: u32,
+    }
+
+    type Handler = unsafe extern "system" fn(*const Exception) -> i32;
+
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        fn AddVectoredExceptionHandler(first: u32, handler: Handler) -> *mut c_void;
+    }
+
+    /// Installs the handler once per process, before that of std.
+    pub(crate) fn install() {
+        static INSTALLED: Once = Once::new();
+        // SAFETY: `on_exception` is a function of the type that the system asks for, and is never removed.
+        INSTALLED.call_once(|| _ = unsafe { AddVectoredExceptionHandler(1, on_exception) });
+    }
+
+    /// Reports the overflow of a green thread. Then the handlers that were there have their turn: std's adds
+    /// a line with the name of the OS thread, and the system ends the process by this exception.
+    ///
+    /// # Safety
+    /// The system calls it, with an exception of this OS thread.
+    unsafe extern "system" fn on_exception(exception: *const Exception) -> i32 {
+        // SAFETY: both pointers are the system's, and valid while it waits for the handler.
+        let code = unsafe { (*(*exception).record).code };
+        if code == STACK_OVERFLOW
+            && let Some(overflowed) = LOOKUP.get().and_then(|look_up| look_up(sys::end_of_stack()))
+        {
+            report(&overflowed);
+        }
+        CONTINUE_SEARCH
+    }
 
     /// Empty: the exception runs on the reserve of the stack that overflowed.
     pub(crate) struct AlternateStack;
-
-    /// Does nothing: std's handler is enough.
-    pub(crate) fn install() {}
 
     /// Returns an empty value.
     pub(crate) fn ensure_alternate_stack() -> io::Result<AlternateStack> {

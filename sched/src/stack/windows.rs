@@ -1,6 +1,7 @@
 //! Stacks on Windows: `Stack` and `Slabs` with the interface of the Unix versions. corosensei makes each
 //! stack, because Windows expects more in a stack than a mapping. No mapping is shared by several stacks, and
-//! an idle stack keeps its memory until it is dropped: a pool drops the stacks that it would make cold.
+//! an idle stack keeps its memory until it is dropped: a pool drops the stacks that it would make cold. The
+//! system commits a new stack's highest page, its guard and its reserve, and the other pages as they are used.
 
 #![allow(unsafe_code)]
 
@@ -17,31 +18,45 @@ use corosensei::stack::{
 
 use super::checked_stack_bytes;
 
-/// What corosensei adds to the bytes of a stack. The parts are the moving guard (two pages), the reserve for
-/// the exception of an overflow, and one page that is never committed.
-const EXTRA_BYTES: usize = 4 * 4096;
+/// What corosensei adds to the bytes of a stack, beside the reserve for the exception of an overflow: the
+/// moving guard (two pages), and one page that is never committed.
+const EXTRA_BYTES: usize = 3 * 4096;
 
 /// One stack. Its owner may run on it; unlike on Unix, the stack also owns its memory.
 pub(crate) struct Stack {
     memory: DefaultStack,
     base: StackPointer,
+    /// What the system keeps of it, at the low end.
+    guard_bytes: usize,
     _counted: Counted,
 }
 
+/// How many stacks of a `Slabs` were made and not dropped, and their bytes.
+#[derive(Default)]
+struct Carved {
+    stacks: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
 /// One stack in the count of its `Slabs`, until it is dropped.
-struct Counted(Arc<AtomicUsize>);
+struct Counted {
+    all: Arc<Carved>,
+    bytes: usize,
+}
 
 impl Counted {
-    fn new(count: &Arc<AtomicUsize>) -> Counted {
+    fn new(all: &Arc<Carved>, bytes: usize) -> Counted {
         // Relaxed, here and below: a count orders nothing.
-        count.fetch_add(1, Ordering::Relaxed);
-        Counted(Arc::clone(count))
+        all.stacks.fetch_add(1, Ordering::Relaxed);
+        all.bytes.fetch_add(bytes, Ordering::Relaxed);
+        Counted { all: all.clone(), bytes }
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.all.stacks.fetch_sub(1, Ordering::Relaxed);
+        self.all.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -63,7 +78,7 @@ impl Stack {
 
     /// Returns the range in which the system itself reports an overflow.
     pub(crate) fn guard_range(&self) -> Range<usize> {
-        self.limit()..self.limit() + EXTRA_BYTES
+        self.limit()..self.limit() + self.guard_bytes
     }
 
     /// Keeps `bytes` at the top for a header of the runtime's own. Returns the header's lowest address
@@ -110,7 +125,7 @@ unsafe impl corosensei::stack::Stack for Stack {
 /// dropped.
 pub(crate) struct Slabs {
     stack_bytes: usize,
-    carved: Arc<AtomicUsize>,
+    carved: Arc<Carved>,
 }
 
 /// Some stacks that have ended: how many.
@@ -150,7 +165,10 @@ impl Slabs {
                 format!("cannot allocate a stack of {kib} KiB: {error}; take smaller ones"),
             )
         })?;
-        Ok(Stack { base: memory.base(), memory, _counted: Counted::new(&self.carved) })
+        // The reserve is that of this OS thread; std gives its threads one of some pages.
+        let guard_bytes = EXTRA_BYTES + memory.teb_fields().GuaranteedStackBytes;
+        let counted = Counted::new(&self.carved, memory.base().get() - memory.limit().get());
+        Ok(Stack { base: memory.base(), memory, guard_bytes, _counted: counted })
     }
 
     /// Returns `true`: only an attempt to allocate the next stack shows whether there is one.
@@ -197,11 +215,11 @@ impl Slabs {
 
     /// Returns the address space of all stacks that were not dropped.
     pub(crate) fn mapped_bytes(&self) -> usize {
-        self.carved() * (self.stack_bytes + EXTRA_BYTES)
+        self.carved.bytes.load(Ordering::Relaxed)
     }
 
     /// Returns how many stacks were made and not dropped.
     pub(crate) fn carved(&self) -> usize {
-        self.carved.load(Ordering::Relaxed)
+        self.carved.stacks.load(Ordering::Relaxed)
     }
 }

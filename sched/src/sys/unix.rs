@@ -96,6 +96,18 @@ pub(crate) fn write(fd: c_int, bytes: &[u8]) -> Result<usize, c_int> {
     usize::try_from(result).map_err(|_| -result as c_int)
 }
 
+/// Writes to the standard error stream, past std's lock. Signal handlers may call this.
+pub(crate) fn write_error(mut text: &[u8]) {
+    while !text.is_empty() {
+        match write(libc::STDERR_FILENO, text) {
+            Ok(written) => text = &text[written..],
+            Err(libc::EINTR) => {}
+            // There is no other place for the text.
+            Err(_) => return,
+        }
+    }
+}
+
 // errno --------------------------------------------------------------------------------------------------
 
 /// Returns the calling thread's `errno`.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use runtime::{Runtime, spawn};
-use tests::{wait_until, with};
+use tests::{on, wait_until, with};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const MIB: usize = 1 << 20;
@@ -30,22 +30,38 @@ unsafe extern "system" {
     fn VirtualQuery(address: *const c_void, range: *mut MaybeUninit<Range>, size: usize) -> usize;
 }
 
+/// Returns the pages around an address; `None` beyond the last address.
+fn pages(at: usize) -> Option<Range> {
+    let mut range = MaybeUninit::uninit();
+    let address = std::ptr::without_provenance(at);
+    // SAFETY: the call only reads its tables for the address, and writes `range`, which has that size.
+    let known = unsafe { VirtualQuery(address, &raw mut range, size_of::<Range>()) } != 0;
+    // SAFETY: the call has written it.
+    known.then(|| unsafe { range.assume_init() })
+}
+
 /// Returns how many bytes of address space this process has taken, in use or not.
 fn address_space() -> usize {
     const FREE: u32 = 0x10000;
     let (mut at, mut taken) = (0, 0);
-    loop {
-        let mut range = MaybeUninit::uninit();
-        let address = std::ptr::without_provenance(at);
-        // SAFETY: the call only reads its tables for the address, and writes `range`, which has that size.
-        if unsafe { VirtualQuery(address, &raw mut range, size_of::<Range>()) } == 0 {
-            return taken;
-        }
-        // SAFETY: the call has written it.
-        let range = unsafe { range.assume_init() };
+    while let Some(range) = pages(at) {
         taken += if range.state == FREE { 0 } else { range.size };
         at = range.base + range.size;
     }
+    taken
+}
+
+/// Returns how many bytes are committed of the stack that the caller runs on.
+fn committed() -> usize {
+    const COMMITTED: u32 = 0x1000;
+    let local = 0_u8;
+    let stack = pages(std::ptr::from_ref(&local).addr()).unwrap().allocation_base;
+    let (mut at, mut committed) = (stack, 0);
+    while let Some(range) = pages(at).filter(|range| range.allocation_base == stack) {
+        committed += if range.state == COMMITTED { range.size } else { 0 };
+        at = range.base + range.size;
+    }
+    committed
 }
 
 fn stack_bytes(runtime: &Runtime) -> usize {
@@ -94,5 +110,26 @@ fn the_stacks_of_a_burst_are_given_back() {
         wait_until("the addresses are free again", || address_space() < before + stacks / 2);
         // New stacks can be made again.
         burst(runtime, 10_000, || assert!(stack_bytes(runtime) >= stacks));
+    });
+}
+
+/// The figure is that of docs::platforms.
+#[test]
+fn a_stack_commits_what_it_uses_its_guard_and_its_reserve() {
+    #[inline(never)]
+    fn uses(bytes: usize) -> usize {
+        let block = std::hint::black_box([1_u8; 4096]);
+        if bytes == 0 {
+            committed()
+        } else {
+            uses(bytes.saturating_sub(4096)) + usize::from(block[bytes % 4096]) - 1
+        }
+    }
+    on(1, || {
+        let fresh = spawn(committed).join().unwrap();
+        println!("{} KiB of a fresh stack are committed", fresh >> 10);
+        assert!((12 << 10..=48 << 10).contains(&fresh), "{fresh}");
+        let used = spawn(|| uses(100 << 10)).join().unwrap();
+        assert!(used > fresh + (90 << 10), "{fresh} -> {used}");
     });
 }

@@ -1,8 +1,6 @@
-//! Stack overflows: the report names the green thread, and the process aborts. Other faults keep their usual
+//! Stack overflows: the report names the green thread, and the process ends. Other faults keep their usual
 //! effect.
-#![cfg(unix)]
 
-use std::os::unix::process::ExitStatusExt;
 use std::process::Output;
 
 use runtime::{spawn, thread};
@@ -23,8 +21,37 @@ fn leaps(depth: u64) -> u64 {
     if depth == u64::MAX { 0 } else { leaps(depth + 1) + u64::from(block[19_999]) }
 }
 
-fn assert_dies_by(output: &Output, signal: i32, says: &[&str]) {
-    assert_eq!(output.status.signal(), Some(signal), "{}: {}", output.status, text(output));
+/// How a process dies.
+#[derive(Clone, Copy)]
+enum Death {
+    Overflow,
+    Fault,
+}
+
+impl Death {
+    #[cfg(unix)]
+    fn is_of(self, output: &Output) -> bool {
+        use std::os::unix::process::ExitStatusExt;
+        let signal = match self {
+            Death::Overflow => libc::SIGABRT,
+            Death::Fault => libc::SIGSEGV,
+        };
+        output.status.signal() == Some(signal)
+    }
+
+    /// The code is the exception that ended the process.
+    #[cfg(windows)]
+    fn is_of(self, output: &Output) -> bool {
+        let exception: u32 = match self {
+            Death::Overflow => 0xC000_00FD,
+            Death::Fault => 0xC000_0005,
+        };
+        output.status.code() == Some(exception as i32)
+    }
+}
+
+fn assert_dies_by(output: &Output, death: Death, says: &[&str]) {
+    assert!(death.is_of(output), "{}: {}", output.status, text(output));
     let said = stderr(output);
     for words in says {
         assert!(said.contains(words), "{words:?} is not in {said:?}");
@@ -51,7 +78,7 @@ fn the_report_has_the_name_the_id_the_place_and_the_size() {
         |output| {
             assert_dies_by(
                 output,
-                libc::SIGABRT,
+                Death::Overflow,
                 &["green thread 'deep one' (id ", "overflow.rs:", "has overflowed its stack", "KiB)"],
             );
             // The reported id is the id that the green thread has.
@@ -75,7 +102,7 @@ fn the_reported_size_is_that_of_the_stack() {
                 });
             },
             |output| {
-                assert_dies_by(output, libc::SIGABRT, &["green thread '<unnamed>'"]);
+                assert_dies_by(output, Death::Overflow, &["green thread '<unnamed>'"]);
                 let said = stderr(output);
                 let told = said.split("stack (").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
                 let told: usize = told.parse().unwrap();
@@ -104,7 +131,7 @@ fn the_overflow_of_a_future_is_reported_by_its_name() {
         |output| {
             assert_dies_by(
                 output,
-                libc::SIGABRT,
+                Death::Overflow,
                 &["green thread 'deep future'", "has overflowed its stack"],
             );
         },
@@ -140,7 +167,7 @@ fn the_report_names_the_overflowing_thread_among_many() {
             });
         },
         |output| {
-            assert_dies_by(output, libc::SIGABRT, &["green thread 'culprit'"]);
+            assert_dies_by(output, Death::Overflow, &["green thread 'culprit'"]);
             assert!(!stderr(output).contains("bystander"));
         },
     );
@@ -155,7 +182,7 @@ fn large_frames_do_not_skip_the_guard() {
             on(1, || drop(spawn(|| leaps(0)).join()));
         },
         |output| {
-            assert_dies_by(output, libc::SIGABRT, &["has overflowed its stack"]);
+            assert_dies_by(output, Death::Overflow, &["has overflowed its stack"]);
         },
     );
 }
@@ -169,7 +196,11 @@ fn an_overflow_in_a_blocking_section_or_a_destructor_is_named() {
             on(1, || drop(spawn(|| runtime::blocking(|| endless(0))).join()));
         },
         |output| {
-            assert_dies_by(output, libc::SIGABRT, &["green thread '<unnamed>'", "has overflowed its stack"]);
+            assert_dies_by(
+                output,
+                Death::Overflow,
+                &["green thread '<unnamed>'", "has overflowed its stack"],
+            );
         },
     );
     run(
@@ -185,7 +216,11 @@ fn an_overflow_in_a_blocking_section_or_a_destructor_is_named() {
             });
         },
         |output| {
-            assert_dies_by(output, libc::SIGABRT, &["green thread '<unnamed>'", "has overflowed its stack"]);
+            assert_dies_by(
+                output,
+                Death::Overflow,
+                &["green thread '<unnamed>'", "has overflowed its stack"],
+            );
         },
     );
 }
@@ -206,7 +241,7 @@ fn a_null_write_in_a_green_thread_is_a_segmentation_fault() {
             });
         },
         |output| {
-            assert_dies_by(output, libc::SIGSEGV, &[]);
+            assert_dies_by(output, Death::Fault, &[]);
             assert!(!stderr(output).contains("overflowed"), "{}", text(output));
         },
     );
@@ -225,7 +260,7 @@ fn an_overflow_of_a_plain_thread_keeps_the_report_of_std() {
             plain.unwrap().join().unwrap();
         },
         |output| {
-            assert_dies_by(output, libc::SIGABRT, &["thread 'plain'", "has overflowed its stack"]);
+            assert_dies_by(output, Death::Overflow, &["thread 'plain'", "has overflowed its stack"]);
             assert!(!stderr(output).contains("green thread"), "{}", text(output));
         },
     );
