@@ -560,7 +560,8 @@ fn have_threads(number: usize) {
 }
 
 /// Makes `number` stacks, which stay with the runtime. So green threads can start when there is no mapping
-/// left: where guards are not marks, each new stack needs one.
+/// left: where guards are not marks, each new stack needs one. A green thread still has its stack for a moment
+/// after its end, so there must be more stacks than green threads.
 fn have_stacks(number: usize) {
     let begun = Arc::new(AtomicUsize::new(0));
     let threads = (0..number).map(|_| {
@@ -607,7 +608,7 @@ fn a_refusal_for_want_of_mappings_disturbs_no_other_thread() {
             runtime.block_on(|| {
                 let others = Bystanders::start();
                 have_threads(8);
-                have_stacks(BLOCKED);
+                have_stacks(2 * BLOCKED);
                 // Asked while there is a mapping for the question.
                 let guards_are_marks = system::has_guard_marks();
                 let refused =
@@ -650,7 +651,7 @@ fn no_os_thread_starts_on_a_kept_stack_without_mappings() {
         with(2, |runtime| {
             runtime.block_on(|| {
                 have_threads(8);
-                have_stacks(BLOCKED);
+                have_stacks(2 * BLOCKED);
                 let fillers = Fillers::new(most_mappings());
                 fillers.part();
                 blocked_together(BLOCKED, || std::thread::sleep(Duration::from_millis(5)));
@@ -709,7 +710,7 @@ fn the_question_for_mappings_takes_none_at_the_limit() {
         with(2, |runtime| {
             runtime.block_on(|| {
                 have_threads(8);
-                have_stacks(BLOCKED);
+                have_stacks(2 * BLOCKED);
                 let (begun, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
                 let fillers = Fillers::new(most_mappings());
                 let looker = std::thread::spawn({
