@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Compiles the runtime, without warnings, without its default features, and for systems on which the runtime was not run. If a target
 # cannot be installed here, the script fails. With CROSS_MISSING=skip the script prints the name of that target and leaves it out.
-# With --all also with all features, and for processors and systems that are rarer; it links the tests and examples for macOS and FreeBSD
-# (ci/zig.sh), and checks the message for a system that is refused. ci/elsewhere.sh runs tests with musl and with 32 bits.
+# With --all also with all features, and for processors and systems that are rarer; it links the tests and
+# examples for macOS and FreeBSD (ci/zig.sh), and checks the message for a system that is refused.
+# ci/elsewhere.sh runs tests with musl and with 32 bits.
 # Usage: ci/cross.sh [--all]
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -134,9 +134,10 @@ ln -s /programs/child "$root$target/release/child"
 first_process >"$root/init"
 chmod +x "$root/init"
 
-# The steps. Each is to end with 0. 28,000 stacks with two mappings each fit the default of vm.max_map_count, and 40,000 do not. The rest
-# wait for stacks, but what is spawned after the kernel has refused one is refused, with the reason; who is first is chance. The tests of `refused` run a program of all the basics. There is no compiler for `own_locals_libraries`, and programs
-# without names of functions have no reports for `panic_report`.
+# The steps. Each is to end with 0. 28,000 stacks with two mappings each fit the default of vm.max_map_count, and
+# 40,000 do not. The rest wait for stacks, but what is spawned after the kernel has refused one is refused, with the
+# reason; who is first is chance. The tests of `refused` run a program of all the basics. There is no compiler for
+# `own_locals_libraries`, and programs without names of functions have no reports for `panic_report`.
 if [ "$all" ]; then
     tests=("net --test-threads 4" "system --test-threads 4" "thread --test-threads 4 --skip own_locals_libraries --skip panic_report"
         "sync --test-threads 4" "load --test-threads 2 threads:: limits:: trim::")

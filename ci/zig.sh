@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds with zig as the compiler of C and the linker: for macOS and FreeBSD, of which it has the libraries' names, and for older versions of
-# glibc. Fetches zig and cargo-zigbuild from PyPI into a folder of its own. Usage: ci/zig.sh ARGUMENT ..   (those of `cargo zigbuild`)
+# Builds with zig as the compiler of C and the linker: for macOS and FreeBSD, and for older versions of glibc.
+# Fetches zig and cargo-zigbuild from PyPI into a folder of its own.
+# Usage: ci/zig.sh ARGUMENT ..   (those of `cargo zigbuild`)
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 folder=$(realpath -m "${ZIG_FOLDER:-$here/target/zig}")

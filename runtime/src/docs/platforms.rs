@@ -37,8 +37,8 @@
 //! were run in qemu, the latter on a kernel that could have 1,500 processors and has two.
 //!
 //! Linux 5.10, 6.1 and 6.12 are booted by `ci/kernels.sh`, last on 2026-11-27. 28,000 green threads slept at
-//! once there with the default of 65,530 mappings. Of 40,000 those beyond 30,717 wait for stacks. Those that
-//! are spawned after the kernel has refused the first stack are refused, as [`stacks`](super::stacks) says.
+//! once there with the default of 65,530 mappings. Of 40,000 those beyond 30,717 wait for stacks. After the
+//! kernel has refused the first stack, a spawn is refused, as [`stacks`](super::stacks) says.
 //!
 #![doc = include_str!("platforms_refused.md")]
 //!

@@ -111,8 +111,8 @@ fn a_timer_fires_when_the_m_with_the_alarm_is_given_work() {
             late.push(sleeps.join().unwrap());
         }
         late.sort();
-        // A timer that no thread watches is late in each round, until sysmon looks. On a machine with other work
-        // many are late.
+        // A timer that no thread watches is late in each round, until sysmon looks. On a machine with other
+        // work many are late.
         assert!(late[10] < 5 * MS, "a fifth of {late:?}");
         send(addr);
         assert_eq!(waits.join().unwrap(), 1);
