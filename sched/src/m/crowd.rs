@@ -430,8 +430,8 @@ mod tests {
         }
     }
 
-    /// If the holder of a spin lock is paused, a locker lets the holder go. Nothing else does: the test counts
-    /// turns, as a sysmon that works would, so that the holder does not go on by itself after `STUCK`.
+    /// If the holder of a spin lock is paused, a locker lets the holder go. Nothing else does: the test
+    /// counts turns, as a sysmon that works would, so that the holder does not go on by itself after `STUCK`.
     #[test]
     #[cfg(target_os = "linux")]
     #[cfg_attr(miri, ignore = "Miri has no signals")]

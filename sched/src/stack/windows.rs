@@ -1,7 +1,7 @@
 //! Stacks on Windows: `Stack` and `Slabs` with the interface of the Unix versions. corosensei makes each
 //! stack, because Windows expects more in a stack than a mapping. No mapping is shared by several stacks, and
 //! an idle stack keeps its memory until it is dropped: a pool drops the stacks that it would make cold. The
-//! system commits a new stack's highest page, its guard and its reserve, and the other pages as they are used.
+//! system commits a new stack's highest page, its guard and its reserve. It commits others as they are used.
 
 #![allow(unsafe_code)]
 

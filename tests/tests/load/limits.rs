@@ -560,8 +560,8 @@ fn have_threads(number: usize) {
 }
 
 /// Makes `number` stacks, which stay with the runtime. So green threads can start when there is no mapping
-/// left: where guards are not marks, each new stack needs one. A green thread still has its stack for a moment
-/// after its end, so there must be more stacks than green threads.
+/// left: where guards are not marks, each new stack needs one. A green thread still has its stack for a
+/// moment after its end, so there must be more stacks than green threads.
 fn have_stacks(number: usize) {
     let begun = Arc::new(AtomicUsize::new(0));
     let threads = (0..number).map(|_| {
