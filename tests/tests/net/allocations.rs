@@ -50,11 +50,11 @@ fn a_round_trip_allocates_nothing() {
             }
             ALLOCATIONS.load(Relaxed) - before
         };
-        // Each round trip has two waits. The first round trips grow queues and heaps, once.
-        round_trips(500);
-        let allocations = round_trips(5000);
-        // Fewer than an allocation in ten waits: the start of an OS thread allocates.
-        assert!(allocations < 1000, "{allocations} allocations in 5,000 round trips");
+        // The first round trips grow queues and heaps, once. Others allocate now and then: an OS thread that
+        // starts, or sysmon, which looks at OS threads. On a slow machine it looks often.
+        let allocations: Vec<_> =
+            (0..50).map(|_| round_trips(100)).take_while(|&number| number > 0).collect();
+        assert!(allocations.len() < 50, "allocations in 100 round trips each: {allocations:?}");
         drop(client);
         echo.join().unwrap();
     });
