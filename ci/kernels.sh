@@ -104,7 +104,7 @@ while read -r line; do
     (set -o pipefail; eval "$line") </dev/null >/tmp/out 2>&1
     code=$?
     # What names the test: a dump of one that hangs is longer than the tail.
-    [ $code = 0 ] || grep -E "panicked at|^test .* (FAILED|has been running)" /tmp/out | head -n 20
+    [ $code = 0 ] || grep -A 1 -E "panicked at|^test .* (FAILED|has been running)" /tmp/out | head -n 60
     tail -n 60 /tmp/out
     echo "ended with $code: $line"
 done <"${steps:-/steps}"
