@@ -122,16 +122,16 @@ impl Drop for Counted {
 #[test]
 fn connections_that_do_not_end_are_cancelled() {
     on(2, || {
-        let dropped = Arc::new(AtomicUsize::new(0));
-        let counts = dropped.clone();
+        let (begun, dropped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (begins, counts) = (begun.clone(), dropped.clone());
         let (server, addr) = start(move |_stream| {
             let _counted = Counted(counts.clone());
+            begins.fetch_add(1, SeqCst);
             runtime::sleep(Duration::from_secs(3600));
         });
         let mut clients: Vec<_> = (0..10).map(|_| TcpStream::connect(addr).unwrap()).collect();
-        wait_until("all are accepted", || server.connections() == 10);
-        // A handler that has not begun is cancelled before it begins.
-        runtime::sleep(20 * MILLI);
+        // A handler that has not begun would be cancelled before it begins.
+        wait_until("all have begun", || begun.load(SeqCst) == 10);
         let start = Instant::now();
         assert_eq!(server.shutdown(50 * MILLI), 10);
         assert!(start.elapsed() >= 50 * MILLI);
