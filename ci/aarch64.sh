@@ -12,7 +12,8 @@ target=aarch64-unknown-linux-$libc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$PWD/ci/aarch64-cc.sh
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
 # Rust brings musl itself, and its own code for unwinding. The compiler of C serves `ring`, which calls nothing of libc that differs.
-export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=$PWD/ci/aarch64-cc.sh CC_aarch64_unknown_linux_musl=$PWD/ci/aarch64-cc.sh
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=$PWD/ci/aarch64-cc.sh
+export CC_aarch64_unknown_linux_gnu=$PWD/ci/aarch64-cc.sh CC_aarch64_unknown_linux_musl=$PWD/ci/aarch64-cc.sh
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER=qemu-aarch64
 # For the children of tests, and the libraries that tests compile (tests/src/child.rs).
 export TESTS_CC=$PWD/ci/aarch64-cc.sh
