@@ -30,6 +30,8 @@ rustup --quiet target add "$target"
 # Tests that fail because of the emulator: their names and the reason.
 left_out=(
     "a_child_of_fork_goes_on: a forked child of qemu with several threads cannot start another one"
+    "a_fork_before_the_first_runtime: the same"
+    "a_child_that_returns_from_its_green_thread: the same"
     "blocks_end_with_their_runtime: the memory of the process is that of qemu, which keeps some for each OS thread"
     "memory_is_not_kept_by_each_green_thread: the same"
     "os_threads_have_ended_when_the_drop_returns: the OS threads are those of qemu, which end later"
