@@ -75,8 +75,9 @@ fn sleeps_and_datagrams_are_on_time_while_ms_come_and_go() {
         }
         ends.store(true, Ordering::Relaxed);
         others.into_iter().for_each(|other| other.join().unwrap());
-        // A sleep that no thread watches ends with the next event or never.
-        assert!(worst < Duration::from_millis(500), "{worst:?}");
+        // A sleep that no thread watches ends with the next event, which may be far, or never. The bound is for
+        // slow machines.
+        assert!(worst < Duration::from_secs(5), "{worst:?}");
     });
 }
 
