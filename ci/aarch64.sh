@@ -89,7 +89,7 @@ run -p tests "${programs[@]/#/--test=}"
 if [ $libc = gnu ]; then
     echo "+ the features with code for this processor"
     run -p tests --features dump-stacks,interpose,sim --test inspect stacks::
-    run -p tests --features dump-stacks,interpose,sim --test sim basics:: clocks:: faults:: fs:: net:: primitives waits::
+    run -p tests --features dump-stacks,interpose,sim --test sim basics:: clocks:: faults:: fs:: net:: waits::
     run -p monochrome-interpose -p monochrome-sim --features monochrome-interpose/catch,monochrome-sim/simulate --lib
     echo "+ thread-locals of green threads as the setting of all tests of green threads"
     RUNTIME_THREAD_LOCALS=green run -p tests --test thread
