@@ -62,7 +62,7 @@ fn sleeps_and_datagrams_are_on_time_while_ms_come_and_go() {
                 })
             })
             .collect();
-        let mut worst = Duration::ZERO;
+        let mut late = Vec::new();
         for _ in 0..30 {
             let (waits, addr) = waits_for_a_datagram();
             let start = Instant::now();
@@ -71,13 +71,14 @@ fn sleeps_and_datagrams_are_on_time_while_ms_come_and_go() {
             let start = Instant::now();
             send(addr);
             assert_eq!(waits.join().unwrap(), 1);
-            worst = worst.max(slept - 2 * MS).max(start.elapsed());
+            late.push((slept - 2 * MS).max(start.elapsed()));
         }
         ends.store(true, Ordering::Relaxed);
         others.into_iter().for_each(|other| other.join().unwrap());
-        // A sleep that no thread watches ends with the next event, which may be far, or never. The bound is for
-        // slow machines.
-        assert!(worst < Duration::from_secs(5), "{worst:?}");
+        late.sort();
+        // A sleep that no thread watches ends with the next event or never. A slow machine may stop for longer
+        // in a round.
+        assert!(late[27] < Duration::from_millis(100) && late[29] < Duration::from_secs(5), "{late:?}");
     });
 }
 
