@@ -83,7 +83,7 @@ pub enum ContextError {
     DeadlineExceeded,
 }
 
-/// Cancels its context: by [`cancel`](CancelHandle::cancel), or when it is dropped, as Go's `defer cancel()`
+/// Cancels its context: by [`cancel`](CancelOnDrop::cancel), or when it is dropped, as Go's `defer cancel()`
 /// does.
 ///
 /// ```
@@ -93,9 +93,9 @@ pub enum ContextError {
 /// assert_eq!(context.err(), Some(ContextError::Canceled));
 /// ```
 #[must_use = "dropping it cancels the context"]
-pub struct CancelHandle(Arc<Node>);
+pub struct CancelOnDrop(Arc<Node>);
 
-/// Cancels its context as [`CancelHandle`] does, and may tell why. [`Context::with_cancel_cause`] returns it.
+/// Cancels its context as [`CancelOnDrop`] does, and may tell why. [`Context::with_cancel_cause`] returns it.
 ///
 /// ```
 /// use runtime::context::{Context, ContextError};
@@ -104,7 +104,7 @@ pub struct CancelHandle(Arc<Node>);
 /// assert_eq!(context.cause().unwrap().downcast_ref(), Some(&ContextError::Canceled));
 /// ```
 #[must_use = "dropping it cancels the context"]
-pub struct CancelCauseHandle(CancelHandle);
+pub struct CancelCauseOnDrop(CancelOnDrop);
 
 static NEVER: Receiver<()> = never();
 
@@ -128,9 +128,9 @@ impl Context {
     /// cancel.cancel();
     /// assert_eq!(child.err(), Some(ContextError::Canceled));
     /// ```
-    pub fn with_cancel(&self) -> (Context, CancelHandle) {
+    pub fn with_cancel(&self) -> (Context, CancelOnDrop) {
         let node = Node::below(self.node());
-        (self.child(Some(Arc::clone(&node)), self.deadline(), None), CancelHandle(node))
+        (self.child(Some(Arc::clone(&node)), self.deadline(), None), CancelOnDrop(node))
     }
 
     /// Returns a child of this context, and a handle that cancels that child and may tell why.
@@ -144,9 +144,9 @@ impl Context {
     /// let cause = context.cause().unwrap();
     /// assert_eq!(cause.downcast_ref::<Error>().unwrap().kind(), ErrorKind::ConnectionReset);
     /// ```
-    pub fn with_cancel_cause(&self) -> (Context, CancelCauseHandle) {
+    pub fn with_cancel_cause(&self) -> (Context, CancelCauseOnDrop) {
         let (context, handle) = self.with_cancel();
-        (context, CancelCauseHandle(handle))
+        (context, CancelCauseOnDrop(handle))
     }
 
     /// Returns a child of this context that is over at `deadline` at the latest, and a handle that cancels it
@@ -169,7 +169,7 @@ impl Context {
     /// assert_eq!(context.err(), Some(ContextError::DeadlineExceeded));
     /// ```
     #[track_caller]
-    pub fn with_deadline(&self, deadline: Instant) -> (Context, CancelHandle) {
+    pub fn with_deadline(&self, deadline: Instant) -> (Context, CancelOnDrop) {
         self.until(deadline, None)
     }
 
@@ -192,18 +192,18 @@ impl Context {
         &self,
         deadline: Instant,
         cause: impl Into<Box<dyn Error + Send + Sync>>,
-    ) -> (Context, CancelHandle) {
+    ) -> (Context, CancelOnDrop) {
         self.until(deadline, Some(cause.into().into()))
     }
 
     #[track_caller]
-    fn until(&self, deadline: Instant, cause: Option<Cause>) -> (Context, CancelHandle) {
+    fn until(&self, deadline: Instant, cause: Option<Cause>) -> (Context, CancelOnDrop) {
         if self.deadline().is_some_and(|earlier| earlier <= deadline) {
             return self.with_cancel();
         }
         let node = Node::below(self.node());
         node.end_at(deadline, cause);
-        (self.child(Some(Arc::clone(&node)), Some(deadline), None), CancelHandle(node))
+        (self.child(Some(Arc::clone(&node)), Some(deadline), None), CancelOnDrop(node))
     }
 
     /// Returns a child of this context that is over after `time` at the latest, as
@@ -221,7 +221,7 @@ impl Context {
     /// assert!(context.deadline().is_some());
     /// ```
     #[track_caller]
-    pub fn with_timeout(&self, time: Duration) -> (Context, CancelHandle) {
+    pub fn with_timeout(&self, time: Duration) -> (Context, CancelOnDrop) {
         match Instant::now().checked_add(time) {
             Some(deadline) => self.with_deadline(deadline),
             None => self.with_cancel(),
@@ -247,7 +247,7 @@ impl Context {
         &self,
         time: Duration,
         cause: impl Into<Box<dyn Error + Send + Sync>>,
-    ) -> (Context, CancelHandle) {
+    ) -> (Context, CancelOnDrop) {
         match Instant::now().checked_add(time) {
             Some(deadline) => self.with_deadline_cause(deadline, cause),
             None => self.with_cancel(),
@@ -326,7 +326,7 @@ impl Context {
     /// it stays the same.
     ///
     /// The first end of this context or of an ancestor sets the cause. It is what that end was given:
-    /// by a [`CancelCauseHandle`], [`with_deadline_cause`](Context::with_deadline_cause) or
+    /// by a [`CancelCauseOnDrop`], [`with_deadline_cause`](Context::with_deadline_cause) or
     /// [`with_timeout_cause`](Context::with_timeout_cause). Without such a cause it is the [`ContextError`].
     ///
     /// ```
@@ -381,8 +381,8 @@ impl Context {
 // runs.
 impl UnwindSafe for Context {}
 impl RefUnwindSafe for Context {}
-impl UnwindSafe for CancelHandle {}
-impl RefUnwindSafe for CancelHandle {}
+impl UnwindSafe for CancelOnDrop {}
+impl RefUnwindSafe for CancelOnDrop {}
 
 impl Drop for Inner {
     fn drop(&mut self) {
@@ -410,7 +410,7 @@ impl fmt::Debug for Context {
     }
 }
 
-impl CancelHandle {
+impl CancelOnDrop {
     /// Cancels the context and its descendants, unless it is over already. When this returns, the context is
     /// over. A descendant is over, too, or another thread that ended it at the same time is about to
     /// disconnect its `done`.
@@ -428,22 +428,22 @@ impl CancelHandle {
     }
 }
 
-impl Drop for CancelHandle {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.cancel();
     }
 }
 
-impl fmt::Debug for CancelHandle {
+impl fmt::Debug for CancelOnDrop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CancelHandle")
+        f.debug_struct("CancelOnDrop")
             .field("err", &self.0.ended().map(|end| end.error))
             .finish_non_exhaustive()
     }
 }
 
-impl CancelCauseHandle {
-    /// Cancels the context as [`CancelHandle::cancel`] does, with a cause that [`Context::cause`] returns.
+impl CancelCauseOnDrop {
+    /// Cancels the context as [`CancelOnDrop::cancel`] does, with a cause that [`Context::cause`] returns.
     ///
     /// ```
     /// use runtime::context::Context;
@@ -458,9 +458,9 @@ impl CancelCauseHandle {
     }
 }
 
-impl fmt::Debug for CancelCauseHandle {
+impl fmt::Debug for CancelCauseOnDrop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("CancelCauseHandle").field(&self.0).finish()
+        f.debug_tuple("CancelCauseOnDrop").field(&self.0).finish()
     }
 }
 

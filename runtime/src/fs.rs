@@ -63,9 +63,6 @@
 //! })?;
 //! # std::io::Result::Ok(())
 //! ```
-//!
-//! `read_at` and `write_at` have no awaited form. [`blocking_async`](crate::blocking_async) awaits them, as
-//! any other call: `blocking_async(move || file.read_at(..))`.
 
 mod dir;
 mod file;

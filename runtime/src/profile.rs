@@ -4,8 +4,8 @@
 //! # Labels
 //!
 //! [`labels`] gives the calling thread labels while it runs a closure, as Go's `pprof.Do` does. The green
-//! threads that the closure spawns begin with the same labels. Dumps and CPU profiles show them. So a profile
-//! of a server says which route costs the time, and a dump says which customer waits.
+//! threads that the closure spawns begin with the same labels. Dumps, profiles and traces show them. So a
+//! profile of a server says which route costs the time, and a dump says which customer waits.
 //!
 //! ```
 //! use runtime::profile;
@@ -30,10 +30,12 @@
 //! | dump as JSON | `"labels":{"route":"/x"}` |
 //! | dump and profile for pprof | labels of the samples: `go tool pprof -tagfocus=route=/x` |
 //! | `Profile::folded`, `Heap::folded` | ` route=/x` at the end of the first frame |
+//! | [trace](crate::trace) | [`Event::labels`](crate::trace::Event::labels); in Perfetto and on the page, with each slice in which the green thread runs |
 //!
 //! Labels are for texts that many green threads share, such as a route. Each set of labels lives as long as a
 //! thread or a result that has it. A thread without labels pays nothing, also when it spawns. A call of
-//! [`labels`] makes some allocations, and so does each spawn by a thread with labels.
+//! [`labels`] makes some allocations, and so does each spawn by a thread with labels. While a trace is
+//! recorded, each set of labels is one of the 4,096 names of [regions](crate::trace::region).
 //!
 //! Functions of timers, and wakers, have no labels. A future inherits the labels of its spawner. Plain OS
 //! threads pass their labels on to green threads and have none in profiles.

@@ -108,6 +108,9 @@ pub fn block_on_local<F: Future>(future: F) -> F::Output {
 /// A closure has a stack of its own. A future has a stack only while it is polled: while it waits, it takes
 /// about 300 bytes.
 ///
+/// A closure that returns a future does not run it. So `spawn(work)` for an `async fn work` runs nothing, and
+/// `spawn(work())` is meant: a debug build prints a line with the place if nobody takes such a result.
+///
 /// A closure may resume on another OS thread after it has parked. That is unsound for what it keeps of a
 /// thread-local or a lock of std: see [moving](crate::docs::moving). A future stays on one OS thread during
 /// each poll.

@@ -13,3 +13,4 @@ pub(crate) mod recording;
 pub(crate) mod rescue;
 mod sampling;
 pub(crate) mod spawn_stacks;
+pub(crate) mod texts;

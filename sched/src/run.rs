@@ -13,5 +13,6 @@ pub(crate) mod sched;
 pub(crate) mod signal;
 pub(crate) mod simulated;
 pub(crate) mod task;
+pub(crate) mod unpolled;
 pub(crate) mod wake;
 mod with_locals;

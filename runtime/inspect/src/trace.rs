@@ -31,7 +31,7 @@ use std::time::Duration;
 use event::Place;
 pub use event::{Cause, Event, Text, What};
 use merge::Merge;
-use recording::Collected;
+use recording::{Collected, Known};
 use sched::user_events::Texts;
 use timeline::Timeline;
 pub use user::{log, region, task};
@@ -118,8 +118,8 @@ pub fn is_on() -> bool {
 /// ```
 pub fn snapshot() -> Snapshot {
     let Some(collected) = sched::park::blocking(recording::collect) else { return Snapshot::default() };
-    let Collected { tracks, ns, names, mut places, texts } = collected;
-    let (mut merge, mut lost) = (Merge::default(), 0);
+    let Collected { tracks, ns, known: Known { names, mut places, labels }, texts } = collected;
+    let (mut merge, mut lost) = (Merge::new(labels), 0);
     for track in tracks {
         lost += track.lost;
         merge.add(track);
@@ -153,7 +153,7 @@ impl Snapshot {
         &self.runtimes
     }
 
-    /// Returns the text that an event names: of a region, a task or a message.
+    /// Returns the text that an event names: of a region, a task, a message or labels.
     ///
     /// ```
     /// use runtime::trace::{self, What};

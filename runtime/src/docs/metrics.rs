@@ -45,7 +45,8 @@
 //!
 //! Neither has these figures. `rescues_computing`, `rescues_blocked` and `rescues` name green threads that
 //! kept a P. The others are `hand_offs`; `timer_lateness`, `timers_fired` and `timers_stolen`; `net_wakeups`
-//! and `net_breaks`; `stackless` and `stack_bytes`; `sysmon_wakeups`.
+//! and `net_breaks`; `stackless` and `stack_bytes`; `sysmon_wakeups`. `parks_in_polls` counts calls that park
+//! where a future should await: [what they cost](super::moving#what-a-poll-that-parks-costs).
 //!
 //! # What is measured, and what is sampled
 //!

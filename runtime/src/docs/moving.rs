@@ -176,3 +176,4 @@
 //! The price: that OS thread may be busy with a green thread that computes or blocks when the future is
 //! woken. The future then waits until that green thread parks, yields or ends. Futures that are parked on
 //! other OS threads, futures between two polls, and closures go on. Awaiting instead of parking avoids this.
+//! [`metrics::Snapshot::parks_in_polls`](crate::metrics::Snapshot::parks_in_polls) counts such calls.

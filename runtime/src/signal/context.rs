@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 
 use super::{Signals, notify};
-use crate::context::{CancelHandle, Context};
+use crate::context::{CancelOnDrop, Context};
 use crate::select;
 
 /// Returns a context that is over when one of these signals comes, when `parent` is over, or when the
@@ -71,7 +71,7 @@ pub fn notify_context(parent: &Context, signals: &[i32]) -> io::Result<(Context,
 #[derive(Debug)]
 #[must_use = "dropping it cancels the context"]
 pub struct NotifyContext {
-    _cancel: CancelHandle,
+    _cancel: CancelOnDrop,
     _signals: Signals,
 }
 

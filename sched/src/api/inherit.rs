@@ -9,6 +9,7 @@ use crate::g::locals::Locals;
 use crate::g::own::OwnG;
 use crate::m::current::{current_g, on_m};
 use crate::m::os_thread;
+use crate::notes::events::Events;
 use crate::run::boundary::{Entered, enter};
 use crate::run::contexts::{attach_slots_for_all, run_hooks};
 
@@ -65,8 +66,9 @@ fn inherit(parent: OwnG) -> Option<Inherited> {
 }
 
 impl Inherited {
-    /// Gives this to `child`. *Runs on: the spawner of `child`, which has just begun its life.*
-    pub(crate) fn give(self, child: OwnG) {
+    /// Gives this to `child`. `events` are those of its runtime. *Runs on: the spawner of `child`, which has
+    /// just begun its life.*
+    pub(crate) fn give(self, child: OwnG, events: &Events) {
         if !self.contexts.is_empty() {
             child.set_has_contexts(true);
             contexts::for_all().into_iter().for_each(|slot| self.contexts.attach(slot));
@@ -75,6 +77,7 @@ impl Inherited {
         // so are carriers.
         child.begin_rare(self.locals, self.contexts);
         if self.labels.is_some() {
+            events.on_labels(child.shared(), self.labels.as_deref());
             child.origin.set_labels(self.labels);
         }
     }

@@ -256,7 +256,7 @@ impl<T> Drop for Join<T> {
         if !g.life.abandon() {
             // SAFETY: `abandon` returned `false`: the G is done, and the result belongs to the handle.
             let result = unsafe { payload::take::<thread::Result<T>>(g) };
-            uncancellable(|| drop_unseen(result));
+            uncancellable(|| drop_unseen(g, result));
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::g::labels::Labels;
 use crate::g::own::OwnG;
 use crate::m::current::{current_g, on_m};
 use crate::m::os_thread;
+use crate::run::boundary::enter;
 
 /// Calls `f` with `labels` added to those of the calling thread. *Runs on: any thread. Code that the runtime
 /// calls on an M's own stack has no labels.*
@@ -16,6 +17,7 @@ pub fn with<T>(labels: &[(&str, &str)], f: impl FnOnce() -> T) -> T {
     let Some(g) = labelled_g() else { return f() };
     g.rare_or_new();
     let nested = Labels::nested(g.origin.labels().as_deref(), labels);
+    say(g, Some(&nested));
     let before = g.origin.set_labels(Some(Arc::new(nested)));
     let _restore = Restore { g, before };
     f()
@@ -43,6 +45,16 @@ struct Restore {
 
 impl Drop for Restore {
     fn drop(&mut self) {
+        say(self.g, self.before.as_deref());
         self.g.origin.set_labels(self.before.take());
+    }
+}
+
+/// Says that `g`, which the caller is, has these labels from now on. A plain thread has no events.
+fn say(g: OwnG, labels: Option<&Labels>) {
+    if g.is_green()
+        && let Some(entered) = enter()
+    {
+        entered.m().events().on_labels(g.shared(), labels);
     }
 }

@@ -14,7 +14,7 @@ use crate::choices::simulation;
 use crate::g::own::OwnG;
 use crate::g::payload::put;
 use crate::g::{GRef, Status, table};
-use crate::m::current::current_g;
+use crate::m::current::{current_g, on_m};
 use crate::notes::events::At;
 use crate::p::Held;
 use crate::run::boundary::{Entered, enter};
@@ -187,7 +187,7 @@ fn spawn_heir(parent: OwnG, entered: Entered, spec: Spec, needs: Needs, init: In
     let (entered, mut inherited) = inherit::inherit_here(parent, entered);
     let init = &mut |child: OwnG| {
         if let Some(inherited) = inherited.take() {
-            inherited.give(child);
+            on_m(|m| inherited.give(child, m.events()));
         }
         if simulated {
             simulation::begin_g(Some(parent.shared()), child);
@@ -260,7 +260,7 @@ fn spawn_from_outside(sched: &Arc<Sched>, spec: Spec, needs: Needs, init: Init<'
     // SAFETY: as in `spawn_alone`.
     let own = unsafe { OwnG::new(g) };
     if let Some(inherited) = inherited {
-        inherited.give(own);
+        inherited.give(own, &sched.events);
     }
     if sched.is_simulated() {
         simulation::begin_g(None, own);

@@ -13,9 +13,9 @@
 
 #![allow(unsafe_code)]
 
-use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::{fmt, ptr};
 
 use crate::sync::Mutex;
 
@@ -46,6 +46,13 @@ impl Labels {
     /// Returns each key with its value.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (&**key, &**value))
+    }
+}
+
+impl fmt::Display for Labels {
+    /// Writes `{"route": "/x"}`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
     }
 }
 

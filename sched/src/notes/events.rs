@@ -13,6 +13,7 @@
 //! | the holder of a P finds Gs to steal, woken Gs of the network, or due timers | `on_finds` ([`Finds`]) |
 //! | an M starts, ends, sleeps, is woken, takes a P or leaves it idle | `on_m` ([`Does`]) |
 //! | a P changes hands otherwise; a G loses its P | `on_p_left` ([`Left`]), `on_preempted` ([`Preempted`]) |
+//! | a G has other labels | `on_labels` |
 //! | a signal asks an M for the stack of its G | `on_signal` |
 //! | what comes next has a time of its own | `on_delay` |
 //!
@@ -29,6 +30,7 @@ use crossbeam_utils::CachePadded;
 use timers::clock;
 
 use crate::asleep::rest::SleepKind;
+use crate::g::labels::Labels;
 use crate::g::why::Why;
 use crate::g::{G, GRef, Runtime};
 use crate::m::current::on_m;
@@ -40,6 +42,7 @@ use crate::notes::outside::Outside;
 use crate::notes::recording::{self, Trigger, pull};
 use crate::notes::rescue::Rescues;
 use crate::notes::spawn_stacks::{SpawnStacks, Spawns};
+use crate::notes::texts;
 use crate::p::event::{By, Kind, Stopped};
 use crate::p::lease::Seen;
 use crate::p::{Held, P};
@@ -411,6 +414,16 @@ impl Events {
         {
             let computes = doing == Doing::Computing;
             notes.note(&|| Noted::Hog(rescue.clone(), Hogging::new(m, g, lent, computes)));
+        }
+    }
+
+    /// `g` has these labels from now on. *Runs on: any thread, in the runtime if it is an M.*
+    #[cold]
+    pub(crate) fn on_labels(&self, g: GRef, labels: Option<&Labels>) {
+        if are_recorded() {
+            let name = texts::name_of_labels(labels);
+            let at_p = |held: Held<'_>| held.notes(Kind::Labels, g.id(), name.into());
+            self.record_at(at_p, || self.outside.notes(Kind::Labels, g.id(), name));
         }
     }
 

@@ -57,6 +57,8 @@ pub(crate) struct Counters {
     pub(crate) spawned: Count,
     pub(crate) ended: Count,
     pub(crate) parks: Count,
+    /// Parks inside polls. `parks` counts these, too, unless they are in place.
+    pub(crate) parks_in_polls: Count,
     pub(crate) yields: Count,
     pub(crate) steals: Count,
     pub(crate) timers_stolen: Count,

@@ -80,6 +80,9 @@ pub enum Kind {
     TaskEnd,
     /// A message of the running green thread. The number is the message, the argument its category.
     Message,
+    /// The green thread has other labels from now on. The argument is the name that stands for them
+    /// (`notes/texts.rs`).
+    Labels,
 }
 
 /// What has made a green thread ready, as an argument.
@@ -145,7 +148,8 @@ impl Stopped {
     }
 }
 
-const KINDS: [Kind; 29] = [
+/// Each kind, at its number.
+const KINDS: [Kind; Kind::Labels as usize + 1] = [
     Kind::None,
     Kind::Run,
     Kind::Stop,
@@ -175,6 +179,7 @@ const KINDS: [Kind; 29] = [
     Kind::TaskBegin,
     Kind::TaskEnd,
     Kind::Message,
+    Kind::Labels,
 ];
 
 const KIND_BITS: u32 = 8;

@@ -360,6 +360,11 @@ impl Keeps {
 /// the G does.
 #[cold]
 fn park_kept(g: OwnG, entered: Entered, limit: Option<Limit>) {
+    if g.polls()
+        && let Some(held) = entered.held()
+    {
+        held.counters.parks_in_polls.one();
+    }
     match Keeps::of(g, entered.m()) {
         Keeps::InPlace => park_in_place(g, entered, limit),
         keeps => stop_kept(g, entered, Stop::Park, keeps),

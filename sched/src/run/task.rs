@@ -25,7 +25,7 @@ use crate::g::own::OwnG;
 use crate::g::payload::{Stop, Task, free, place, put, take};
 use crate::m::current::on_m;
 use crate::run::boundary::enter_for_good;
-use crate::run::{contexts, wake};
+use crate::run::{contexts, unpolled, wake};
 use crate::stack::coro::Coro;
 use crate::sys::catch_panic::{call_waker, contain_then};
 
@@ -226,7 +226,7 @@ fn end<T>(g: OwnG, result: thread::Result<T>, after: impl After) -> Stop {
     let mut again = size_of_val(&after) > 0;
     if !ending.wanted {
         // SAFETY: `complete` found no interest, so the result belongs to the G.
-        drop_unseen(unsafe { take::<thread::Result<T>>(g.shared()) });
+        drop_unseen(g.shared(), unsafe { take::<thread::Result<T>>(g.shared()) });
         again = true;
     }
     after.ended(panicked);
@@ -313,13 +313,14 @@ fn drop_contained<T>(value: T) {
     contain(|| drop(value));
 }
 
-/// Drops a result that no thread will see. Does not unwind. Reports a panic to the simulation, if there is
-/// one.
+/// Drops a result of `g` that no thread will see. Does not unwind. Reports a panic to the simulation, if there
+/// is one.
 #[cold]
 #[inline(never)]
-pub(crate) fn drop_unseen<T>(result: thread::Result<T>) {
-    if let Err(payload) = &result {
-        tell_simulation(&**payload);
+pub(crate) fn drop_unseen<T>(g: GRef, result: thread::Result<T>) {
+    match &result {
+        Ok(_) => unpolled::check::<T>(g.place()),
+        Err(payload) => tell_simulation(&**payload),
     }
     drop_contained(result);
 }

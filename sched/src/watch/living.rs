@@ -2,7 +2,9 @@
 
 use std::panic::Location;
 use std::ptr;
+use std::sync::Arc;
 
+use crate::g::labels::Labels;
 use crate::g::{Runtime, Status, table};
 use crate::m::release::release;
 use crate::notes::places::Sums;
@@ -21,6 +23,8 @@ pub struct Living<'a> {
     pub status: Status,
     /// About how long it has waited, in ms, if it waits.
     pub waits_ms: u32,
+    /// Its labels, if it has any.
+    pub labels: Option<Arc<Labels>>,
     runtime: *const Runtime,
 }
 
@@ -43,7 +47,8 @@ pub fn look_at_living(mut see: impl FnMut(&Living<'_>)) {
         if g.is_green() {
             let waits_ms = g.waits_for_ms();
             let (id, name, place, status) = (g.id(), g.name(), g.place(), g.status());
-            see(&Living { id, name, place, status, waits_ms, runtime: g.runtime() });
+            let (labels, runtime) = (g.origin.labels(), g.runtime());
+            see(&Living { id, name, place, status, waits_ms, labels, runtime });
         }
         release(g);
     }

@@ -46,6 +46,11 @@ pub struct Snapshot {
     pub by_proc: Vec<Proc>,
     /// Times that a green thread parked. It is not counted if sysmon had taken its P.
     pub parks: u64,
+    /// Times that a green thread parked while it polled a future: in the poll, a lock, a channel or a socket
+    /// was used in its parking form. Such a green thread keeps its OS thread, so it also waits for other green
+    /// threads that run there. The forms that are awaited let it move. Waits between the polls of
+    /// `block_on_local` and of a `LocalSet` are counted, too. It is not counted if sysmon had taken its P.
+    pub parks_in_polls: u64,
     /// Times that a green thread yielded. It is not counted if sysmon had taken its P.
     pub yields: u64,
     /// Times that a P stole green threads from another.
@@ -125,6 +130,8 @@ pub struct Proc {
     pub ended: u64,
     /// Times that a green thread parked. It is not counted if sysmon had taken its P.
     pub parks: u64,
+    /// Times that a green thread parked while it polled a future.
+    pub parks_in_polls: u64,
     /// Times that a green thread yielded. It is not counted if sysmon had taken its P.
     pub yields: u64,
     /// Times that the P stole green threads from another.
@@ -180,6 +187,7 @@ impl Sched {
             all.spawned += p.spawned;
             all.ended += p.ended;
             all.parks += p.parks;
+            all.parks_in_polls += p.parks_in_polls;
             all.yields += p.yields;
             all.steals += p.steals;
             all.timers_fired += p.timers_fired;
@@ -217,6 +225,7 @@ impl Sched {
             spawned: counters.spawned.get(),
             ended: counters.ended.get(),
             parks: counters.parks.get(),
+            parks_in_polls: counters.parks_in_polls.get(),
             yields: counters.yields.get(),
             steals: counters.steals.get(),
             timers_fired: lateness.count(),

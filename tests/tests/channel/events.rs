@@ -9,7 +9,7 @@ use std::task::{Context as Cx, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use runtime::channel::{Receiver, bounded, unbounded};
-use runtime::context::{CancelHandle, Context, ContextError};
+use runtime::context::{CancelOnDrop, Context, ContextError};
 use runtime::sync::{Mutex, Notify, Semaphore};
 use runtime::thread::{Cancelled, JoinHandle, Thread};
 use runtime::time::{Ticker, Timer, timeout};
@@ -63,7 +63,7 @@ struct Things {
 struct Hands {
     notify: Arc<Notify>,
     semaphore: Arc<Semaphore>,
-    cancel: CancelHandle,
+    cancel: CancelOnDrop,
     thread: Thread,
     switch: Switch,
 }

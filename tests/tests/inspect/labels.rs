@@ -124,6 +124,106 @@ fn dumps_read_labels_that_change() {
     });
 }
 
+/// Each run and each stop of a green thread has its labels of that moment, whoever has set them, and when.
+#[test]
+fn traces_have_labels() {
+    tests::alone!();
+    use runtime::trace::{self, What};
+
+    for procs in tests::PROCS {
+        let (mut all, mut ids) = (None, Vec::new());
+        on(procs, || {
+            let over = runtime::channel::bounded::<()>(0);
+            let id = || thread::current().id().as_u64().get();
+            // Labels that nobody has set during the recording.
+            let (wait, send) = (over.1.clone(), runtime::channel::unbounded());
+            let sent = send.0.clone();
+            let waits = move || {
+                sent.send(id()).unwrap();
+                let _ = wait.recv();
+                id()
+            };
+            let old = profile::labels(&[("route", "/old")], || spawn(waits));
+            let old_id = send.1.recv().unwrap();
+            assert!(trace::start_with(1 << 14).unwrap());
+            drop(over);
+            ids.push((old.join().unwrap(), "/old"));
+            assert_eq!(ids[0].0, old_id);
+            let child = profile::labels(&[("route", "/child")], || {
+                let child = spawn(move || {
+                    yield_now();
+                    // Without a P.
+                    runtime::blocking(|| std::thread::sleep(Duration::from_millis(20)));
+                    profile::labels(&[("step", "inner")], || runtime::sleep(Duration::from_millis(1)));
+                    let panics =
+                        || profile::labels(&[("step", "-")], || std::panic::resume_unwind(Box::new(1)));
+                    catch_unwind(AssertUnwindSafe(panics)).unwrap_err();
+                    yield_now();
+                    id()
+                });
+                child.join().unwrap()
+            });
+            ids.push((child, "/child"));
+            let handle = runtime::Handle::current();
+            let plain = std::thread::spawn(move || {
+                profile::labels(&[("route", "/plain")], || handle.spawn(id)).join().unwrap()
+            });
+            ids.push((runtime::blocking(|| plain.join().unwrap()), "/plain"));
+            ids.push((id(), "-"));
+            yield_now();
+            // A green thread of another name has the place of the first one.
+            assert!((0..100).all(|_| spawn(|| profile::label("route")).join().unwrap().is_none()));
+            all = Some(trace::snapshot());
+            assert!(trace::stop());
+        });
+        let all = all.unwrap();
+        let of = |id: u64, what: fn(&What) -> bool| {
+            let events = all.events().iter().filter(move |event| event.what.green_thread() == Some(id));
+            let texts = events
+                .filter(move |event| what(&event.what))
+                .map(|event| event.labels.map(|text| all.text(text)));
+            texts.collect::<Vec<_>>()
+        };
+        let any = |_: &What| true;
+        assert!(
+            of(ids[0].0, any).iter().all(|text| *text == Some("{\"route\": \"/old\"}")),
+            "{:?}",
+            of(ids[0].0, any)
+        );
+        assert!(of(ids[0].0, |what| matches!(what, What::Ends { .. })).len() == 1);
+        let mut child = of(ids[1].0, |what| {
+            matches!(
+                what,
+                What::Runs { .. } | What::LabelsChange { .. } | What::Parks { .. } | What::Ends { .. }
+            )
+        });
+        child.dedup();
+        let (outer, inner) =
+            (Some("{\"route\": \"/child\"}"), Some("{\"route\": \"/child\", \"step\": \"inner\"}"));
+        let panics = Some("{\"route\": \"/child\", \"step\": \"-\"}");
+        assert_eq!(child, [outer, inner, outer, panics, outer]);
+        assert!(
+            of(ids[2].0, any).iter().all(|text| *text == Some("{\"route\": \"/plain\"}")),
+            "{:?}",
+            of(ids[2].0, any)
+        );
+        let main = of(ids[3].0, |what| !matches!(what, What::Spawned { .. }));
+        assert!(main.contains(&Some("{\"route\": \"/child\"}")) && main.ends_with(&[None]), "{main:?}");
+        assert!(!main.contains(&Some("{\"route\": \"/plain\"}")), "{main:?}");
+        let mut page = Vec::new();
+        all.write_html(&mut page).unwrap();
+        let page = String::from_utf8(page).unwrap();
+        assert!(page.contains(r#"labels {\"route\": \"/plain\"}"#), "the page shows them");
+        #[cfg(feature = "perfetto")]
+        {
+            let mut trace = Vec::new();
+            all.write_perfetto(&mut trace).unwrap();
+            let text = b"{\"route\": \"/plain\"}";
+            assert!(trace.windows(text.len()).any(|bytes| bytes == text), "Perfetto shows them");
+        }
+    }
+}
+
 #[cfg(all(feature = "debug", target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod in_profiles {
     use std::hint::black_box;

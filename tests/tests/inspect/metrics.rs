@@ -253,3 +253,39 @@ fn a_wrong_interval_is_refused() {
         });
     }
 }
+
+/// A future that parks in its poll keeps its OS thread. One that is awaited does not park.
+#[test]
+fn parks_inside_polls_are_counted() {
+    on_each(|| {
+        let parks = || {
+            let now = snapshot();
+            assert_eq!(now.by_proc.iter().map(|p| p.parks_in_polls).sum::<u64>(), now.parks_in_polls);
+            now.parks_in_polls
+        };
+        let before = parks();
+        let (send, receive) = channel::bounded(0);
+        let (other_send, other) = (send.clone(), receive.clone());
+        let awaits = spawn(async move { (0..10).map(|_| other.recv().unwrap()).sum::<u64>() });
+        (0..10).for_each(|i| {
+            wait_until("it waits", || parks() > before + i);
+            other_send.send(i).unwrap();
+        });
+        assert_eq!(awaits.join().unwrap(), 45);
+        let parked = parks();
+        // Each receive may park once more, if it was woken in vain.
+        assert!((before + 10..before + 20).contains(&parked), "{before} {parked}");
+        let awaits = spawn(async move {
+            for _ in 0..10 {
+                receive.recv_async().await.unwrap();
+                runtime::time::sleep_async(Duration::from_millis(1)).await;
+            }
+        });
+        (0..10).for_each(|i| send.send(i).unwrap());
+        awaits.join().unwrap();
+        spawn(|| sleep(Duration::from_millis(1))).join().unwrap();
+        assert_eq!(parks(), parked);
+        let page = prometheus(&snapshot());
+        assert!(page.contains(&format!("runtime_parks_in_polls_total {parked}\n")), "{page}");
+    });
+}

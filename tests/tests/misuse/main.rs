@@ -8,5 +8,6 @@ mod fork;
 mod main_thread;
 mod overflow;
 mod shutdown;
+mod unpolled;
 mod unwinding;
 mod wakers;

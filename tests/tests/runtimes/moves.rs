@@ -163,7 +163,7 @@ const STAY: &[(&str, Prepare)] = &[
             ticker.stop();
         })
     }),
-    ("Context::with_timeout, CancelHandle::cancel", || {
+    ("Context::with_timeout, CancelOnDrop::cancel", || {
         Box::new(|| {
             let (context, cancel) = Ctx::background().with_timeout(HOUR);
             cancel.cancel();
@@ -186,7 +186,7 @@ const STAY: &[(&str, Prepare)] = &[
             drop(cancel);
         })
     }),
-    ("CancelHandle::cancel of a run that waits", || {
+    ("CancelOnDrop::cancel of a run that waits", || {
         let (context, cancel) = Ctx::background().with_cancel();
         drop(spawn(move || drop(context.run(park))));
         yield_now();

@@ -156,8 +156,8 @@ fn in_context_and_metrics() {
     table! {
         Context: "SYUR";
         ContextError: "SYUR";
-        CancelHandle: "SYUR";
-        CancelCauseHandle: "SYUR";
+        CancelOnDrop: "SYUR";
+        CancelCauseOnDrop: "SYUR";
         AfterFunc: "SYUR";
         Ended: "SYUR";
         runtime::metrics::Snapshot: "SYUR";

@@ -213,6 +213,41 @@ fn a_file_reads_writes_and_seeks() {
     });
 }
 
+/// Calls at offsets leave the position, also those of futures that run at the same time.
+#[cfg(unix)]
+#[test]
+fn a_file_reads_and_writes_at_offsets() {
+    in_each_executor(|folder| async move {
+        let path = folder.path("a");
+        let file =
+            OpenOptions::new().read(true).write(true).create_new(true).open_async(&path).await.unwrap();
+        let at = |i: u64| (i * 37 % 100) * 3;
+        let file_ref = &file;
+        join_all((0..100).map(|i| async move {
+            assert_eq!(file_ref.write_at_async(&[i as u8; 3], at(i)).await.unwrap(), 3);
+        }))
+        .await;
+        join_all((0..100).map(|i| async move {
+            let mut buf = [255; 3];
+            assert_eq!(file_ref.read_at_async(&mut buf, at(i)).await.unwrap(), 3);
+            assert_eq!(buf, [i as u8; 3]);
+        }))
+        .await;
+        assert_eq!(file.seek_async(SeekFrom::Current(0)).await.unwrap(), 0);
+        let mut buf = [255; 3];
+        assert_eq!(file.read_at_async(&mut buf, 299).await.unwrap(), 1);
+        assert_eq!(file.read_at_async(&mut buf, 300).await.unwrap(), 0);
+        assert_eq!(file.read_at_async(&mut [], 0).await.unwrap(), 0);
+        // As std's: a hole before, and an error for a file that is not open for it.
+        assert_eq!(file.write_at_async(b"end", 400).await.unwrap(), 3);
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 403);
+        let only_read = File::open_async(&path).await.unwrap();
+        let of_std = std::os::unix::fs::FileExt::write_at(&std::fs::File::open(&path).unwrap(), b"a", 0);
+        let (error, expected) = (only_read.write_at_async(b"a", 0).await.unwrap_err(), of_std.unwrap_err());
+        assert_eq!(error.raw_os_error(), expected.raw_os_error());
+    });
+}
+
 #[cfg(unix)]
 #[test]
 fn owners_and_modes_are_set_as_std_sets_them() {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use runtime::channel::{RecvTimeoutError, TryRecvError, after};
-use runtime::context::{CancelHandle, Context, ContextError};
+use runtime::context::{CancelOnDrop, Context, ContextError};
 use runtime::{select, thread};
 use tests::{Drops, Random, everywhere, on, on_each, wait_until, with};
 
@@ -239,7 +239,7 @@ fn a_whole_tree_is_cancelled_concurrently() {
             let child = tree[i / 3].0.with_cancel();
             tree.push(child);
         }
-        let (contexts, handles): (Vec<Context>, Vec<CancelHandle>) = tree.into_iter().unzip();
+        let (contexts, handles): (Vec<Context>, Vec<CancelOnDrop>) = tree.into_iter().unzip();
         thread::scope(|scope| {
             for handle in handles {
                 scope.spawn(move || handle.cancel());
@@ -349,7 +349,7 @@ fn layers_of_all_kinds() {
     });
 }
 
-fn keep(handles: &mut Vec<CancelHandle>, (context, handle): (Context, CancelHandle)) -> Context {
+fn keep(handles: &mut Vec<CancelOnDrop>, (context, handle): (Context, CancelOnDrop)) -> Context {
     handles.push(handle);
     context
 }

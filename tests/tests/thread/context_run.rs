@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use runtime::channel::{bounded, unbounded};
-use runtime::context::{CancelCauseHandle, Context, ContextError, Ended};
+use runtime::context::{CancelCauseOnDrop, Context, ContextError, Ended};
 use runtime::net::{TcpListener, TcpStream};
 use runtime::sync::{Condvar, Mutex, Notify, RwLock, Semaphore};
 use runtime::thread::{self, Cancelled};
@@ -21,12 +21,12 @@ use tests::{Drops, OnDrop, Random, child, everywhere, on_each, spin, wait_until}
 const HOUR: Duration = Duration::from_secs(3600);
 const MILLI: Duration = Duration::from_millis(1);
 
-fn cancellable() -> (Context, CancelCauseHandle) {
+fn cancellable() -> (Context, CancelCauseOnDrop) {
     Context::background().with_cancel_cause()
 }
 
 /// Cancels a context with a cause, on another thread, `time` after `begun` is set.
-fn cancel_later(cancel: CancelCauseHandle, begun: Arc<AtomicBool>, time: Duration) {
+fn cancel_later(cancel: CancelCauseOnDrop, begun: Arc<AtomicBool>, time: Duration) {
     spawn(move || {
         wait_until("the code has begun", || begun.load(SeqCst));
         runtime::sleep(time);

@@ -67,6 +67,11 @@ impl Page {
         self.counter("green_threads_spawned", "Green threads spawned", now.spawned);
         self.counter("green_threads_ended", "Green threads that have ended", now.ended);
         self.counter("parks", "Times that a green thread parked", now.parks);
+        self.counter(
+            "parks_in_polls",
+            "Times that a green thread parked while it polled a future",
+            now.parks_in_polls,
+        );
         self.counter("yields", "Times that a green thread yielded", now.yields);
         self.counter("steals", "Times that a P stole green threads", now.steals);
         self.counter("stolen", "Green threads that were stolen", now.stolen);

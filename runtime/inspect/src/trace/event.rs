@@ -17,6 +17,10 @@ pub struct Event {
     pub os_thread: Option<usize>,
     /// The user's [task](fn.task.html) in which the green thread was, if the begin of that task is recorded.
     pub task: Option<u64>,
+    /// The [labels](../../runtime/profile/fn.labels.html) of the green thread, as a text for
+    /// [`Snapshot::text`](super::Snapshot::text) such as `{"route": "/x"}`. `None` if it has none, or if the
+    /// event that has set them was overwritten and the green thread has ended.
+    pub labels: Option<Text>,
     /// What has happened.
     pub what: What,
 }
@@ -164,6 +168,12 @@ pub enum What {
         /// Its name.
         name: Text,
     },
+    /// The green thread has other [labels](../../runtime/profile/fn.labels.html) from now on. This event has
+    /// the new ones.
+    LabelsChange {
+        /// The green thread.
+        id: u64,
+    },
     /// The P has overwritten events before the [stream](fn.stream.html) has read them. What ran there is not
     /// known until the next event of the P. A snapshot has no such event: see
     /// [`Snapshot::lost`](super::Snapshot::lost).
@@ -230,6 +240,7 @@ impl What {
             | What::Preempted { id, .. }
             | What::TimerArmed { id }
             | What::BlockingBegins { id }
+            | What::LabelsChange { id }
             | What::TaskBegins { id, .. }
             | What::TaskEnds { id, .. }
             | What::RegionBegins { id, .. }

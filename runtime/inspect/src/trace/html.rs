@@ -72,8 +72,10 @@ fn data(snapshot: &Snapshot, timeline: &Timeline) -> String {
         let (text, color) = match slice.fill {
             Fill::Green { id, poll } => {
                 let place = snapshot.spawned_at(id).map(|place| format!("\nspawned at {place}"));
+                let labels = slice.labels.map(|labels| format!("\nlabels {}", snapshot.text(labels)));
                 let poll = if poll { "\na poll of its future" } else { "" };
-                (format!("{}{poll}{}", snapshot.label(id), place.unwrap_or_default()), id as i64)
+                let (place, labels) = (place.unwrap_or_default(), labels.unwrap_or_default());
+                (format!("{}{poll}{place}{labels}", snapshot.label(id)), id as i64)
             }
             Fill::HasP(p) => (format!("has P {p}"), -1),
             Fill::Parked => ("parked".into(), -2),

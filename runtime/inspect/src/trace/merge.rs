@@ -21,6 +21,7 @@ use std::panic::Location;
 use std::time::Duration;
 
 use sched::recorder::{Recorded, Track, reason};
+use sched::user_events::NO_LABELS;
 use sched::{By, Kind, POLLS, Stopped};
 
 use super::event::{Cause, Event, Place, Text, What};
@@ -77,6 +78,10 @@ pub(super) struct Merge {
     pub(super) threads: HashMap<u64, Does>,
     /// The tasks of each green thread, the innermost last.
     pub(super) tasks: HashMap<u64, Vec<u64>>,
+    /// The labels of green threads by their last event: the name that stands for them.
+    pub(super) labels: HashMap<u64, u16>,
+    /// The labels of green threads of which there is no such event.
+    pub(super) unchanged_labels: HashMap<u64, u16>,
     /// What has come, and was not taken yet.
     events: Vec<Event>,
     /// The time of the last event.
@@ -109,6 +114,11 @@ impl Line {
 }
 
 impl Merge {
+    /// Begins. `labels` are those of green threads, unless there is an event of a change.
+    pub(super) fn new(labels: HashMap<u64, u16>) -> Self {
+        Merge { unchanged_labels: labels, ..Merge::default() }
+    }
+
     /// Adds what `track` has to its line. Returns how many events are missing since the part before.
     pub(super) fn add(&mut self, track: Track) -> u64 {
         let i = self.line(&track);
@@ -125,8 +135,11 @@ impl Merge {
             line.rest.push_back(Recorded { kind: Kind::None, id, argument: 0, place: None, ..first });
         }
         for event in track.events.into_iter().filter(|event| event.kind != Kind::None) {
-            if event.kind == Kind::Spawn {
-                self.threads.insert(event.id, Does::NotSpawned);
+            match event.kind {
+                Kind::Spawn => _ = self.threads.insert(event.id, Does::NotSpawned),
+                // Before the first change they were others, which are not known.
+                Kind::Labels => _ = self.unchanged_labels.remove(&event.id),
+                _ => {}
             }
             line.rest.push_back(event);
         }
@@ -210,8 +223,8 @@ impl Merge {
         let os_thread = if p.is_some() { line.m } else { event.m };
         if let Some(what) = what {
             let runtime = line.runtime;
-            let task = self.task(&what);
-            self.events.push(Event { at, runtime, proc: p, os_thread, task, what });
+            let (task, labels) = (self.task(&what), self.labels(&what));
+            self.events.push(Event { at, runtime, proc: p, os_thread, task, labels, what });
         }
         if matches!(event.kind, Kind::Idle | Kind::HandOff | Kind::Retire | Kind::Retake) {
             self.lines[i].m = None;
@@ -287,6 +300,10 @@ impl Merge {
             Kind::Message => {
                 What::Logs { id: by?, category: name(argument), message: Text(Place::Message(id)) }
             }
+            Kind::Labels => {
+                self.labels.insert(id, argument);
+                What::LabelsChange { id }
+            }
         })
     }
 
@@ -310,6 +327,16 @@ impl Merge {
             What::Ends { id } => self.tasks.remove(&id)?.pop(),
             _ => innermost(&self.tasks, what.green_thread()?),
         }
+    }
+
+    /// Returns the labels of the green thread that `what` is about, and forgets them with its end.
+    fn labels(&mut self, what: &What) -> Option<Text> {
+        let id = what.green_thread()?;
+        let labels = match what {
+            What::Ends { .. } => self.labels.remove(&id).or_else(|| self.unchanged_labels.remove(&id)),
+            _ => self.labels.get(&id).or_else(|| self.unchanged_labels.get(&id)).copied(),
+        };
+        labels.filter(|&labels| labels != NO_LABELS).map(name)
     }
 
     fn stop(&mut self, i: usize, event: &Recorded) -> Option<What> {

@@ -200,6 +200,7 @@ impl Encoder {
         let mut debug_annotations = Vec::new();
         if let Fill::Green { id, poll } = slice.fill {
             debug_annotations.push(note("runs", if poll { "a poll of its future" } else { "its closure" }));
+            debug_annotations.extend(slice.labels.map(|labels| note("labels", snapshot.text(labels))));
             debug_annotations.extend(snapshot.spawned_at(id).map(|place| note("spawned at", place)));
             debug_annotations.extend(ended(slice));
         }

@@ -9,7 +9,7 @@ use std::{io, mem};
 
 use sched::recorder::{self, Recorded, Rings, Track, stamp};
 use sched::sync::Mutex;
-use sched::user_events::Texts;
+use sched::user_events::{Texts, name_of_labels};
 use sched::{Sched, fork};
 
 /// How many places the ring of a P may have.
@@ -24,12 +24,21 @@ pub(super) struct Collected {
     pub(super) tracks: Vec<Track>,
     /// For how long it has been recorded, in ns.
     pub(super) ns: u64,
-    /// The names of green threads, as far as they are known.
-    pub(super) names: HashMap<u64, Box<str>>,
-    /// Where the green threads that live were spawned.
-    pub(super) places: HashMap<u64, &'static Location<'static>>,
+    /// The green threads that live, or have ended lately.
+    pub(super) known: Known,
     /// The texts of the user's events.
     pub(super) texts: Texts,
+}
+
+/// What is known of green threads without their events, by their ids.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// The names, as far as they are known.
+    pub(super) names: HashMap<u64, Box<str>>,
+    /// Where those that live were spawned.
+    pub(super) places: HashMap<u64, &'static Location<'static>>,
+    /// The names that stand for the labels of those that live.
+    pub(super) labels: HashMap<u64, u16>,
 }
 
 /// A moment in stamps and on the runtime's clock.
@@ -56,6 +65,8 @@ pub(super) struct Recording {
     shares: usize,
     pub(super) events: usize,
     since: Moment,
+    /// The labels of the green threads that lived at its start.
+    labels: HashMap<u64, u16>,
     pub(super) rings: Vec<Rings>,
 }
 
@@ -122,6 +133,8 @@ fn begin_unless_on<T>(events: usize, asks: impl FnOnce(&mut Recording, bool) -> 
     let recording = guard.insert(Recording::new(number, events.next_power_of_two()));
     let asked = asks(recording, true);
     recorder::set_on(true);
+    // From here on a change has an event.
+    recording.labels = labels();
     for sched in Sched::all() {
         recording.add(&sched);
     }
@@ -142,6 +155,10 @@ pub(super) fn collect() -> Option<Collected> {
     fork::check().ok()?;
     let guard = RECORDING.lock();
     let recording = guard.as_ref()?;
+    // Before the reads: a later change of labels has an event in what is read.
+    let mut known = Known::now();
+    // A recording that has ended has no event of a later change.
+    known.labels.retain(|_, _| recording.on);
     // The rings are read one after the other while the Ps go on. Later events are left out: they may have a
     // cause that the ring read first had not yet.
     let until = stamp();
@@ -152,15 +169,20 @@ pub(super) fn collect() -> Option<Collected> {
         track.events.retain_mut(|event| event.at_ns <= until && recording.set_time(event, now));
     }
     let ns = now.ns - recording.since.ns;
+    if tracks.iter().all(|track| track.lost == 0) {
+        // No event of a change is missing, so these are also the labels of those that have ended since.
+        recording.labels.iter().for_each(|(&id, &labels)| _ = known.labels.entry(id).or_insert(labels));
+    }
     drop(guard);
-    let (names, places) = threads();
-    Some(Collected { tracks, ns, names, places, texts: Texts::now() })
+    // The names of those that have begun since.
+    recorder::kept_names(0, |id, name| _ = known.names.entry(id).or_insert_with(|| name.into()));
+    Some(Collected { tracks, ns, known, texts: Texts::now() })
 }
 
 impl Recording {
     fn new(number: u64, events: usize) -> Recording {
-        let (since, rings) = (Moment::now(), Vec::new());
-        Recording { on: true, number, of_program: false, shares: 0, events, since, rings }
+        let (since, labels, rings) = (Moment::now(), HashMap::new(), Vec::new());
+        Recording { on: true, number, of_program: false, shares: 0, events, since, labels, rings }
     }
 
     /// Stops it. Returns `false` if it was stopped before.
@@ -211,13 +233,24 @@ fn join(sched: &Sched) {
     }
 }
 
-/// Returns the names and the places of green threads.
-pub(super) fn threads() -> (HashMap<u64, Box<str>>, HashMap<u64, &'static Location<'static>>) {
-    let (mut names, mut places) = (HashMap::new(), HashMap::new());
-    recorder::kept_names(0, |id, name| _ = names.insert(id, Box::from(name)));
+impl Known {
+    /// Returns what is known now.
+    pub(super) fn now() -> Known {
+        let (mut names, mut places) = (HashMap::new(), HashMap::new());
+        recorder::kept_names(0, |id, name| _ = names.insert(id, Box::from(name)));
+        sched::look_at_living(|g| {
+            places.extend(g.place.map(|place| (g.id, place)));
+            names.extend(g.name.map(|name| (g.id, Box::from(name))));
+        });
+        Known { names, places, labels: labels() }
+    }
+}
+
+/// Returns the names that stand for the labels of the green threads that live.
+fn labels() -> HashMap<u64, u16> {
+    let mut labels = HashMap::new();
     sched::look_at_living(|g| {
-        places.extend(g.place.map(|place| (g.id, place)));
-        names.extend(g.name.map(|name| (g.id, Box::from(name))));
+        labels.extend(g.labels.as_deref().map(|labels| (g.id, name_of_labels(Some(labels)))));
     });
-    (names, places)
+    labels
 }

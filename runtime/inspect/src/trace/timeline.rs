@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::Snapshot;
-use super::event::{Event, What};
+use super::event::{Event, Text, What};
 
 /// A row: of a runtime, a P or an OS thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,6 +36,8 @@ pub(super) struct Slice {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) fill: Fill,
+    /// The labels of the green thread.
+    pub(super) labels: Option<Text>,
     /// Why it ended, in words.
     pub(super) ended: &'static str,
     /// The number of the arrow that leads to it; 0 for none.
@@ -104,7 +106,7 @@ impl Timeline {
         let Some(row) = event.proc.map(|p| lane(Lane::P(p))).or(thread) else { return };
         match event.what {
             What::Runs { id, poll } => {
-                self.open(row, at, Fill::Green { id, poll });
+                self.open(row, at, Fill::Green { id, poll }, event.labels);
                 self.end_arrow(row, id);
             }
             What::Parks { why, .. } => self.close(row, at, why),
@@ -118,7 +120,7 @@ impl Timeline {
             What::ProcTaken => {
                 self.close(row, at, "");
                 if let (Some(thread), Some(p)) = (thread, event.proc) {
-                    self.open(thread, at, Fill::HasP(p));
+                    self.open(thread, at, Fill::HasP(p), None);
                 }
             }
             What::ProcIdle | What::ProcHandedOff | What::ProcRetired | What::Preempted { .. } => {
@@ -129,8 +131,8 @@ impl Timeline {
                 }
                 self.mark(row, at, event.what);
             }
-            What::ThreadParks => self.open(row, at, Fill::Parked),
-            What::NetworkWaitBegins => self.open(row, at, Fill::Network),
+            What::ThreadParks => self.open(row, at, Fill::Parked, None),
+            What::NetworkWaitBegins => self.open(row, at, Fill::Network, None),
             What::ThreadWakes | What::NetworkWaitEnds | What::ThreadEnds => self.close(row, at, ""),
             What::Ready { id, .. } | What::Spawned { id, .. } => {
                 self.arrows += 1;
@@ -151,9 +153,9 @@ impl Timeline {
         self.marks.push(Mark { row, at, what, arrow: 0 });
     }
 
-    fn open(&mut self, row: Row, at: u64, fill: Fill) {
+    fn open(&mut self, row: Row, at: u64, fill: Fill, labels: Option<Text>) {
         self.close(row, at, "");
-        self.open.insert(row, Slice { row, start: at, end: at, fill, ended: "", arrow: 0 });
+        self.open.insert(row, Slice { row, start: at, end: at, fill, labels, ended: "", arrow: 0 });
     }
 
     fn close(&mut self, row: Row, at: u64, ended: &'static str) {
@@ -206,6 +208,7 @@ pub(super) fn words(what: &What, snapshot: &Snapshot) -> String {
             let message = snapshot.message(message).unwrap_or("(the text was dropped)");
             format!("{}: {}", text(category), message.escape_debug())
         }
+        What::LabelsChange { .. } => "its labels change".into(),
         What::EventsLost { count } => format!("{count} events were overwritten"),
         _ => String::new(),
     }

@@ -7,11 +7,12 @@ use sched::recorder;
 
 use super::files::Files;
 use super::parts::Parts;
+use crate::trace::Snapshot;
 use crate::trace::event::{Event, What};
 use crate::trace::merge::Merge;
 use crate::trace::perfetto::Encoder;
+use crate::trace::recording::Known;
 use crate::trace::timeline::{Slice, Timeline};
-use crate::trace::{Snapshot, recording};
 
 /// How many more green threads than the last time may be known before those are forgotten that do not live.
 const FORGOTTEN_AT: usize = 4096;
@@ -47,12 +48,14 @@ pub(super) struct Round {
 
 impl Writer {
     pub(super) fn new(files: Files) -> Writer {
-        let (names, places) = recording::threads();
+        // Before the look at the labels: a later change has an event in the parts.
+        let parts = Parts::new();
+        let Known { names, places, labels } = Known::now();
         let mut view = Snapshot { names, places, ..Snapshot::default() };
         let first = view.texts.renew(0);
         Writer {
-            parts: Parts::new(),
-            merge: Merge::default(),
+            parts,
+            merge: Merge::new(labels),
             timeline: Timeline::new(true, HashMap::new()),
             encoder: Encoder::default(),
             files,
@@ -174,6 +177,8 @@ impl Writer {
         live.extend(lines.iter().filter_map(|line| line.runs));
         self.merge.threads.retain(|id, _| live.contains(id));
         self.merge.tasks.retain(|id, _| live.contains(id));
+        self.merge.labels.retain(|id, _| live.contains(id));
+        self.merge.unchanged_labels.retain(|id, _| live.contains(id));
         self.view.names.retain(|id, _| live.contains(id));
         self.view.places.retain(|id, _| live.contains(id));
         self.encoder.forget(self.at, |id| !live.contains(&id));
