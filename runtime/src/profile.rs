@@ -30,7 +30,7 @@
 //! | dump as JSON | `"labels":{"route":"/x"}` |
 //! | dump and profile for pprof | labels of the samples: `go tool pprof -tagfocus=route=/x` |
 //! | `Profile::folded`, `Heap::folded` | ` route=/x` at the end of the first frame |
-//! | [trace](crate::trace) | [`Event::labels`](crate::trace::Event::labels); in Perfetto and on the page, with each slice in which the green thread runs |
+//! | [trace](crate::trace) | [`Event::labels`](crate::trace::Event::labels); with slices of timelines |
 //!
 //! Labels are for texts that many green threads share, such as a route. Each set of labels lives as long as a
 //! thread or a result that has it. A thread without labels pays nothing, also when it spawns. A call of

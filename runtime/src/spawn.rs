@@ -109,7 +109,7 @@ pub fn block_on_local<F: Future>(future: F) -> F::Output {
 /// about 300 bytes.
 ///
 /// A closure that returns a future does not run it. So `spawn(work)` for an `async fn work` runs nothing, and
-/// `spawn(work())` is meant: a debug build prints a line with the place if nobody takes such a result.
+/// `spawn(work())` is meant: a debug build prints a line with the place if such a result is dropped.
 ///
 /// A closure may resume on another OS thread after it has parked. That is unsound for what it keeps of a
 /// thread-local or a lock of std: see [moving](crate::docs::moving). A future stays on one OS thread during

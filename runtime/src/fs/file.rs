@@ -543,6 +543,50 @@ mod unix {
 
     use super::*;
 
+    impl File {
+        /// Reads into `buf` from `offset` bytes after the begin of the file on, in a future: see
+        /// [awaited](crate::fs#awaited). Returns the number of bytes, which is 0 at the end of the file, and for
+        /// an empty `buf`. The position in the file stays. It is
+        /// [`FileExt::read_at`](std::os::unix::fs::FileExt::read_at). Unix only.
+        ///
+        /// ```
+        /// # runtime::block_on(async {
+        /// let path = std::env::temp_dir().join(format!("fs-file-read-at-{}", std::process::id()));
+        /// runtime::fs::write_async(&path, "hello").await?;
+        /// let (file, mut buf) = (runtime::fs::File::open_async(&path).await?, [0; 9]);
+        /// assert_eq!(file.read_at_async(&mut buf, 3).await?, 2);
+        /// assert_eq!(&buf[..2], b"lo");
+        /// # runtime::fs::remove_file(path)?;
+        /// # std::io::Result::Ok(())
+        /// # })?;
+        /// # std::io::Result::Ok(())
+        /// ```
+        pub async fn read_at_async(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+            self.read_by(buf, move |file, bytes| file.read_at(bytes, offset)).await
+        }
+
+        /// Writes the first bytes of `buf` to where `offset` bytes of the file end, in a future: see
+        /// [awaited](crate::fs#awaited). Returns how many were written. The position in the file stays. It is
+        /// [`FileExt::write_at`](std::os::unix::fs::FileExt::write_at). Unix only.
+        ///
+        /// ```
+        /// # runtime::block_on(async {
+        /// let path = std::env::temp_dir().join(format!("fs-file-write-at-{}", std::process::id()));
+        /// let file = runtime::fs::File::create_async(&path).await?;
+        /// assert_eq!(file.write_at_async(b"there", 6).await?, 5);
+        /// assert_eq!(file.write_at_async(b"hello ", 0).await?, 6);
+        /// assert_eq!(runtime::fs::read_async(&path).await?, b"hello there");
+        /// # runtime::fs::remove_file(path)?;
+        /// # std::io::Result::Ok(())
+        /// # })?;
+        /// # std::io::Result::Ok(())
+        /// ```
+        pub async fn write_at_async(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
+            let bytes = buf.to_vec();
+            self.io_async(move |file| file.write_at(&bytes, offset)).await
+        }
+    }
+
     impl FileExt for File {
         fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
             bounded(|| self.file.read_at(buf, offset))

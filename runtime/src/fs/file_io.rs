@@ -2,8 +2,6 @@
 //! awaited method.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Seek, SeekFrom, Write};
-#[cfg(unix)]
-use std::os::unix::fs::FileExt;
 
 use super::{File, awaited, source};
 use crate::bounded::bounded;
@@ -28,30 +26,8 @@ impl File {
         self.read_by(buf, |mut file, bytes| file.read(bytes)).await
     }
 
-    /// Reads into `buf` from `offset` bytes after the begin of the file on, in a future: see
-    /// [awaited](crate::fs#awaited). Returns the number of bytes, which is 0 at the end of the file, and for an
-    /// empty `buf`. The position in the file stays. It is
-    /// [`FileExt::read_at`](std::os::unix::fs::FileExt::read_at). Unix only.
-    ///
-    /// ```
-    /// # runtime::block_on(async {
-    /// let path = std::env::temp_dir().join(format!("fs-file-read-at-{}", std::process::id()));
-    /// runtime::fs::write_async(&path, "hello").await?;
-    /// let (file, mut buf) = (runtime::fs::File::open_async(&path).await?, [0; 9]);
-    /// assert_eq!(file.read_at_async(&mut buf, 3).await?, 2);
-    /// assert_eq!(&buf[..2], b"lo");
-    /// # runtime::fs::remove_file(path)?;
-    /// # std::io::Result::Ok(())
-    /// # })?;
-    /// # std::io::Result::Ok(())
-    /// ```
-    #[cfg(unix)]
-    pub async fn read_at_async(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.read_by(buf, move |file, bytes| file.read_at(bytes, offset)).await
-    }
-
     /// Reads into `buf` by `read`.
-    async fn read_by(
+    pub(super) async fn read_by(
         &self,
         buf: &mut [u8],
         read: impl FnOnce(&source::File, &mut [u8]) -> io::Result<usize> + Send + 'static,
@@ -136,28 +112,6 @@ impl File {
         self.io_async(move |mut file| file.write_all(&bytes)).await
     }
 
-    /// Writes the first bytes of `buf` to where `offset` bytes of the file end, in a future: see
-    /// [awaited](crate::fs#awaited). Returns how many were written. The position in the file stays. It is
-    /// [`FileExt::write_at`](std::os::unix::fs::FileExt::write_at). Unix only.
-    ///
-    /// ```
-    /// # runtime::block_on(async {
-    /// let path = std::env::temp_dir().join(format!("fs-file-write-at-{}", std::process::id()));
-    /// let file = runtime::fs::File::create_async(&path).await?;
-    /// assert_eq!(file.write_at_async(b"lo", 3).await?, 2);
-    /// assert_eq!(file.write_at_async(b"hel", 0).await?, 3);
-    /// assert_eq!(runtime::fs::read_async(&path).await?, b"hello");
-    /// # runtime::fs::remove_file(path)?;
-    /// # std::io::Result::Ok(())
-    /// # })?;
-    /// # std::io::Result::Ok(())
-    /// ```
-    #[cfg(unix)]
-    pub async fn write_at_async(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
-        let bytes = buf.to_vec();
-        self.io_async(move |file| file.write_at(&bytes, offset)).await
-    }
-
     /// Moves the position in the file in a future, and returns the new position: see
     /// [awaited](crate::fs#awaited).
     ///
@@ -174,7 +128,7 @@ impl File {
         self.io_async(move |mut file| file.seek(pos)).await
     }
 
-    async fn io_async<T: Send + 'static>(
+    pub(super) async fn io_async<T: Send + 'static>(
         &self,
         call: impl FnOnce(&source::File) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {

@@ -313,8 +313,8 @@ fn drop_contained<T>(value: T) {
     contain(|| drop(value));
 }
 
-/// Drops a result of `g` that no thread will see. Does not unwind. Reports a panic to the simulation, if there
-/// is one.
+/// Drops a result of `g` that no thread will see. Does not unwind. Reports a panic to the simulation, if
+/// there is one.
 #[cold]
 #[inline(never)]
 pub(crate) fn drop_unseen<T>(g: GRef, result: thread::Result<T>) {

@@ -1,8 +1,8 @@
-//! A warning in debug builds: a closure has returned a future that nobody will poll. So it is with
-//! `spawn(work)` for an `async fn work`, of which the compiler says nothing.
+//! A warning in debug builds: a closure has returned a future, and its result was dropped. So it is with
+//! `spawn(work)` for an `async fn work`, for which the compiler gives no warning.
 //!
-//! A result of any type is allowed, so only the name of its type tells. No result that somebody takes is
-//! looked at, and a future or a closure that is dropped at once has done nothing.
+//! A result may have any type, so only the name of its type shows that it is a future. A result that is taken
+//! is not looked at. A future or a closure that is dropped at once has done nothing.
 
 use std::collections::BTreeSet;
 use std::panic::Location;
@@ -10,11 +10,11 @@ use std::panic::Location;
 use crate::sync::Mutex;
 use crate::sys::message::write_message;
 
-/// Where such green threads were spawned: each place is told of once.
+/// Where such green threads were spawned: there is one line for each place.
 static PLACES: Mutex<BTreeSet<&'static Location<'static>>> = Mutex::new(BTreeSet::new());
 
-/// A green thread that was spawned at `place` has returned a `T` that nobody takes. *Runs on: any thread, in
-/// user code.*
+/// A green thread that was spawned at `place` has returned a `T` that is dropped now. *Runs on: any thread,
+/// in user code.*
 pub(crate) fn check<T>(place: Option<&'static Location<'static>>) {
     let name = std::any::type_name::<T>();
     if !cfg!(debug_assertions) || !may_be_future(name) {
@@ -24,7 +24,7 @@ pub(crate) fn check<T>(place: Option<&'static Location<'static>>) {
         && PLACES.lock().insert(place)
     {
         write_message(format_args!(
-            "runtime: the closure spawned at {place} has returned a future or a closure that nobody took, so it \
+            "runtime: the closure spawned at {place} has returned a future or a closure, which was dropped and \
              never ran: {name}. To run a future, spawn the future itself: `spawn(work())` for an `async fn work`"
         ));
     }

@@ -124,7 +124,7 @@ fn dumps_read_labels_that_change() {
     });
 }
 
-/// Each run and each stop of a green thread has its labels of that moment, whoever has set them, and when.
+/// Each run and each stop of a green thread has its labels of that moment, however they were set.
 #[test]
 fn traces_have_labels() {
     tests::alone!();
@@ -135,7 +135,7 @@ fn traces_have_labels() {
         on(procs, || {
             let over = runtime::channel::bounded::<()>(0);
             let id = || thread::current().id().as_u64().get();
-            // Labels that nobody has set during the recording.
+            // Labels that were set before the recording.
             let (wait, send) = (over.1.clone(), runtime::channel::unbounded());
             let sent = send.0.clone();
             let waits = move || {

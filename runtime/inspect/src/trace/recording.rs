@@ -35,9 +35,9 @@ pub(super) struct Collected {
 pub(super) struct Known {
     /// The names, as far as they are known.
     pub(super) names: HashMap<u64, Box<str>>,
-    /// Where those that live were spawned.
+    /// Where the living ones were spawned.
     pub(super) places: HashMap<u64, &'static Location<'static>>,
-    /// The names that stand for the labels of those that live.
+    /// The names that stand for the labels of the living ones.
     pub(super) labels: HashMap<u64, u16>,
 }
 
@@ -170,11 +170,11 @@ pub(super) fn collect() -> Option<Collected> {
     }
     let ns = now.ns - recording.since.ns;
     if tracks.iter().all(|track| track.lost == 0) {
-        // No event of a change is missing, so these are also the labels of those that have ended since.
+        // No event of a change is missing, so these are the labels of ended ones, too.
         recording.labels.iter().for_each(|(&id, &labels)| _ = known.labels.entry(id).or_insert(labels));
     }
     drop(guard);
-    // The names of those that have begun since.
+    // The names of newer ones.
     recorder::kept_names(0, |id, name| _ = known.names.entry(id).or_insert_with(|| name.into()));
     Some(Collected { tracks, ns, known, texts: Texts::now() })
 }
