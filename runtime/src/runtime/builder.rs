@@ -401,6 +401,24 @@ impl Builder {
     /// runtime.block_on(|| assert!(threads.load(Relaxed) >= 1));
     /// # std::io::Result::Ok(())
     /// ```
+    ///
+    /// A runtime that uses only some processors, such as those of one NUMA node, has as many Ps. With the
+    /// crate rustix and its feature `thread`:
+    ///
+    /// ```
+    /// # #[cfg(target_os = "linux")] {
+    /// use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    ///
+    /// let allowed = sched_getaffinity(None)?;
+    /// let mut first = CpuSet::new();
+    /// first.set((0..CpuSet::MAX_CPU).find(|&cpu| allowed.is_set(cpu)).unwrap());
+    /// let builder = runtime::Builder::new().procs(first.count() as usize);
+    /// let stays = move || sched_setaffinity(None, &first).unwrap();
+    /// let runtime = builder.on_thread_start(stays).build()?;
+    /// runtime.block_on(|| assert_eq!(sched_getaffinity(None).unwrap().count(), 1));
+    /// # }
+    /// # std::io::Result::Ok(())
+    /// ```
     pub fn on_thread_start(mut self, call: impl Fn() + Send + Sync + 'static) -> Self {
         self.thread_calls.start = Some(Arc::new(call));
         self
