@@ -56,7 +56,7 @@ computing() {
     step "$CARGO_TARGET_DIR" ci/lto.sh
     step "$CARGO_TARGET_DIR" ci/builds.sh
     step "$CARGO_TARGET_DIR" ci/aarch64.sh --all
-    step "$CARGO_TARGET_DIR" ci/aarch64.sh --musl
+    step "$CARGO_TARGET_DIR" ci/aarch64.sh --musl --all
     for kind in musl i686 portable kqueue; do
         step "$CARGO_TARGET_DIR" ci/elsewhere.sh $kind --all
     done
