@@ -1,5 +1,10 @@
 //! `simulate`: the two ways to simulate: one run, or an exploration.
 
+use std::mem;
+
+use sched::Remains;
+use sched::sync::Mutex;
+
 use super::explore::Exploration;
 use super::host::Host;
 use super::report::{Failure, Report};
@@ -7,6 +12,9 @@ use super::run::run;
 use super::settings::{Settings, seed_of_environment};
 use super::strategy::Chooser;
 use super::world::{Steps, World};
+
+/// What the runtime of the last call of [`Settings::run`] has left: a program may call it for many seeds.
+static REMAINS: Mutex<Option<Remains>> = Mutex::new(None);
 
 impl Settings {
     /// Runs `main` in a simulation with the runtimes of `host`, and returns its value.
@@ -20,7 +28,13 @@ impl Settings {
         let chooser = Chooser::new(&settings.strategy, seed, 1000, &Default::default());
         let limits = settings.limits(&settings.strategy, seed);
         let world = World::new(seed, chooser, limits, Steps::Count, host);
-        let ended = run(&world, &mut None, main);
+        let mut remains = REMAINS.lock().take();
+        let ended = run(&world, &mut remains, main);
+        if remains.is_some() {
+            let others = mem::replace(&mut *REMAINS.lock(), remains);
+            // After the unlock: this gives stacks back to the system.
+            drop(others);
+        }
         let (outcome, why) = match ended.result {
             Ok(value) => return value,
             Err(why) => (ended.outcome, why),

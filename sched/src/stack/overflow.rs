@@ -62,6 +62,7 @@ mod unix {
     use super::LOOKUP;
     use super::line::report;
     use crate::stack::last_dump;
+    use crate::sync::Mutex;
     use crate::sys;
 
     /// The signals that an access to a guard may raise; systems differ in which one it is.
@@ -196,6 +197,13 @@ mod unix {
         not_send: PhantomData<*mut ()>,
     }
 
+    /// How many alternate stacks of ended threads are kept.
+    pub(super) const MOST_SPARE: usize = 8;
+
+    /// Where such stacks begin; all have one size. A simulation starts an OS thread for each run, and three
+    /// changes of the address space a run take a tenth of its time, and more beside other such threads.
+    static SPARE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
     /// Gives this OS thread an alternate stack for two signal handlers, of which one interrupts the other,
     /// unless it has one. Signal handlers then have a stack when the stack of the OS thread or of a green
     /// thread is exhausted. The alternate stack of a thread of std has room for one handler. The kernel kills
@@ -208,14 +216,32 @@ mod unix {
         if stack.before.ss_flags & libc::SS_DISABLE == 0 && stack.before.ss_size >= bytes {
             return Ok(stack);
         }
-        let start = sys::map(guard + bytes)?;
+        let start = match SPARE.lock().pop() {
+            Some(start) => start,
+            None => map_stack(guard, bytes)?,
+        };
         stack.mapping = Some((start, guard + bytes));
-        // SAFETY: the first page of the mapping made above, which no code uses yet.
-        unsafe { sys::forbid(start, guard) }?;
         // SAFETY: the mapping lives until `stack` is dropped, and the drop disables the alternate stack
         // before it unmaps.
         unsafe { set_alternate_stack(start + guard, bytes, 0) }?;
         Ok(stack)
+    }
+
+    #[cfg(test)]
+    pub(super) fn spare_stacks() -> usize {
+        SPARE.lock().len()
+    }
+
+    /// Maps an alternate stack of `bytes` above its guard.
+    fn map_stack(guard: usize, bytes: usize) -> io::Result<usize> {
+        let start = sys::map(guard + bytes)?;
+        // SAFETY: the first page of the mapping made above, which no code uses yet.
+        if let Err(error) = unsafe { sys::forbid(start, guard) } {
+            // SAFETY: as above.
+            unsafe { sys::unmap(start, guard + bytes) };
+            return Err(error);
+        }
+        Ok(start)
     }
 
     impl Drop for AlternateStack {
@@ -225,7 +251,12 @@ mod unix {
             // SAFETY: disabling is always valid, and std keeps the alternate stack of its thread until the
             // thread ends. `AlternateStack` is `!Send`, so this is the thread that made it.
             let _ = unsafe { set_alternate_stack(before.ss_sp.expose_provenance(), before.ss_size, flags) };
-            // SAFETY: `ensure_alternate_stack` mapped it, and the call above made the thread stop using it.
+            let mut spare = SPARE.lock();
+            if spare.len() < MOST_SPARE {
+                return spare.push(start);
+            }
+            drop(spare);
+            // SAFETY: `map_stack` mapped it, and the call above made the thread stop using it.
             unsafe { sys::unmap(start, bytes) };
         }
     }
@@ -499,6 +530,37 @@ mod tests {
                 send_segv();
                 assert_eq!(sys::errno(), 77);
             });
+        });
+    }
+
+    /// Stacks of ended threads serve later ones, each one thread at a time, and few are kept.
+    #[test]
+    fn alternate_stacks_are_used_again() {
+        succeeds_alone(module_path!(), "alternate_stacks_are_used_again", || {
+            let start = || alternate_stack().unwrap();
+            let at_once = |n: usize| {
+                let all_have_one = std::sync::Barrier::new(n);
+                let mut starts = thread::scope(|s| {
+                    let threads: Vec<_> = (0..n)
+                        .map(|_| {
+                            s.spawn(|| {
+                                let _ours = ensure_alternate_stack().unwrap();
+                                all_have_one.wait();
+                                start()
+                            })
+                        })
+                        .collect();
+                    threads.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
+                });
+                starts.sort_unstable();
+                starts.windows(2).for_each(|two| assert_ne!(two[0], two[1]));
+                starts
+            };
+            let first = at_once(1);
+            assert_eq!(at_once(1), first);
+            assert!(at_once(20).contains(&first[0]));
+            assert_eq!(unix::spare_stacks(), unix::MOST_SPARE);
+            assert_eq!(at_once(unix::MOST_SPARE), at_once(unix::MOST_SPARE));
         });
     }
 

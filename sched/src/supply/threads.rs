@@ -277,7 +277,10 @@ fn m_main(sched: &Arc<Sched>, m: OwnM<'_>) {
         m.own().std_parker.learn();
     }
     m.set_tid(sys::thread_id());
-    sys::shorten_slice();
+    if !sched.is_simulated() {
+        // For timers beside a hog: a simulation has its own time, and an OS thread for each of many runs.
+        sys::shorten_slice();
+    }
     sched.sysmon.take_usual_slack();
     let alternate_stack = overflow::ensure_alternate_stack();
     let keeper = Keeper::of(m, sched);
