@@ -165,11 +165,12 @@ fn traces_have_labels() {
                 child.join().unwrap()
             });
             ids.push((child, "/child"));
-            let handle = runtime::Handle::current();
-            let plain = std::thread::spawn(move || {
-                profile::labels(&[("route", "/plain")], || handle.spawn(id)).join().unwrap()
+            let (handle, plain) = (runtime::Handle::current(), runtime::channel::unbounded());
+            std::thread::spawn(move || {
+                let labelled = profile::labels(&[("route", "/plain")], || handle.spawn(id));
+                plain.0.send(labelled.join().unwrap()).unwrap();
             });
-            ids.push((runtime::blocking(|| plain.join().unwrap()), "/plain"));
+            ids.push((plain.1.recv().unwrap(), "/plain"));
             ids.push((id(), "-"));
             yield_now();
             // A green thread of another name has the place of the first one.
