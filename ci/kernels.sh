@@ -1,27 +1,46 @@
 #!/usr/bin/env bash
-# Boots older Linux kernels of Debian in qemu, and runs examples and tests on each. The kernels, and qemu where the system has none, come as
+# Boots older Linux kernels of Debian and Ubuntu in qemu, and runs examples and tests on each. The kernels, and qemu where the system has none, come as
 # packages by apt, and are only unpacked into a folder. What cannot be had is named as NOT RUN; the script fails if nothing can be had, or
 # with KERNELS_MISSING=fail. It uses KVM where a kernel boots with it, else qemu's emulation. Needs Debian's apt-get and the network; part of
 # ci/nightly.sh, not of .ci/run.
-# Usage: ci/kernels.sh [--all] [RELEASE ..]   (Debian's releases; default: bullseye bookworm trixie, with Linux 5.10, 6.1 and 6.12;
-#        --all: whole test programs, which take ten minutes for each kernel under emulation)
+# Usage: ci/kernels.sh [--all] [RELEASE ..]   (default: Ubuntu's focal and jammy with Linux 5.4 and 5.15, Debian's bullseye, bookworm and
+#        trixie with 5.10, 6.1 and 6.12; --all: whole test programs, which take ten minutes for each kernel under emulation)
 # The kernel of the last release boots once more for 1,500 processors, of which it finds two.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 all=""
 [ "${1:-}" != --all ] || { all=yes; shift; }
-[ $# -gt 0 ] || set -- bullseye bookworm trixie
+[ $# -gt 0 ] || set -- focal bullseye jammy bookworm trixie
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 folder=$target/kernels
 seconds=1800
 mkdir -p "$folder"
 
+# of_ubuntu RELEASE: true if the release is one of Ubuntu's.
+of_ubuntu() { [[ $1 = focal || $1 = jammy ]]; }
+ubuntus_keys=/usr/share/keyrings/ubuntu-archive-keyring.gpg
+
+# has_ubuntus_keys: true if the keys of Ubuntu's archive are there, after fetching them: Debian 12 has no package of them.
+has_ubuntus_keys() {
+    local at=$folder/ubuntu file=ubuntu-keyring_2021.03.26_all.deb
+    [ ! -e "$at$ubuntus_keys" ] || return 0
+    mkdir -p "$at"
+    /usr/lib/apt/apt-helper download-file "http://archive.ubuntu.com/ubuntu/pool/main/u/ubuntu-keyring/$file" "$at/$file" \
+        SHA256:0d0e7ed6b112f5d03eabf3c7eb01ebdacf9c57714b279e90495cfc58c8c4520f && dpkg-deb -x "$at/$file" "$at"
+}
+
 # of_release RELEASE COMMAND ..: runs a command of apt with the packages of that release alone. The system's own lists stay as they are.
 of_release() {
-    local release=$1 at=$folder/apt/$1 line="deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org"
+    local release=$1 at=$folder/apt/$1 line
     shift
     mkdir -p "$at/lists/partial" "$at/cache/archives/partial"
-    printf '%s\n' "$line/debian $release main" "$line/debian-security $release-security main" >"$at/sources.list"
+    if of_ubuntu "$release"; then
+        line="deb [arch=amd64 signed-by=$folder/ubuntu$ubuntus_keys] http://archive.ubuntu.com/ubuntu"
+        printf '%s\n' "$line $release main" "$line $release-updates main" >"$at/sources.list"
+    else
+        line="deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org"
+        printf '%s\n' "$line/debian $release main" "$line/debian-security $release-security main" >"$at/sources.list"
+    fi
     printf '%s "%s";\n' Dir::Etc::SourceList "$at/sources.list" Dir::Etc::SourceParts - Dir::State::Lists "$at/lists" \
         Dir::Cache "$at/cache" APT::Sandbox::User root >"$at/apt.conf"
     APT_CONFIG=$at/apt.conf "$@"
@@ -29,11 +48,15 @@ of_release() {
 
 # has_kernel RELEASE: true if the kernel of that release lies in the folder, after fetching it.
 has_kernel() {
-    local at=$folder/$1 package
+    local at=$folder/$1 package meta=linux-image-cloud-amd64
     [ ! -e "$at/vmlinuz" ] || return 0
     mkdir -p "$at"
+    if of_ubuntu "$1"; then
+        meta=linux-image-virtual
+        has_ubuntus_keys >"$at/log" 2>&1 || return 1
+    fi
     of_release "$1" apt-get -q update >"$at/log" 2>&1 &&
-        package=$(of_release "$1" apt-cache depends linux-image-cloud-amd64 2>>"$at/log" | sed -n 's/^ *Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1) &&
+        package=$(of_release "$1" apt-cache depends $meta 2>>"$at/log" | sed -n 's/^ *Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1) &&
         [ -n "$package" ] && (cd "$at" && of_release "$1" apt-get -q download "$package" >>log 2>&1) &&
         dpkg-deb --fsys-tarfile "$at/$package"_*.deb | tar -xO --wildcards './boot/vmlinuz-*' >"$at/kernel" && mv "$at/kernel" "$at/vmlinuz" && rm "$at"/*.deb
 }

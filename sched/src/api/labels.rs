@@ -9,6 +9,7 @@ use crate::g::labels::Labels;
 use crate::g::own::OwnG;
 use crate::m::current::{current_g, on_m};
 use crate::m::os_thread;
+use crate::notes::events::are_recorded;
 use crate::run::boundary::enter;
 
 /// Calls `f` with `labels` added to those of the calling thread. *Runs on: any thread. Code that the runtime
@@ -52,7 +53,8 @@ impl Drop for Restore {
 
 /// Says that `g`, which the caller is, has these labels from now on. A plain thread has no events.
 fn say(g: OwnG, labels: Option<&Labels>) {
-    if g.is_green()
+    if are_recorded()
+        && g.is_green()
         && let Some(entered) = enter()
     {
         entered.m().events().on_labels(g.shared(), labels);

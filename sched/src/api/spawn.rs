@@ -187,7 +187,7 @@ fn spawn_heir(parent: OwnG, entered: Entered, spec: Spec, needs: Needs, init: In
     let (entered, mut inherited) = inherit::inherit_here(parent, entered);
     let init = &mut |child: OwnG| {
         if let Some(inherited) = inherited.take() {
-            on_m(|m| inherited.give(child, m.events()));
+            on_m(|m| inherited.give(child, m.events())).expect("the spawner is in the runtime");
         }
         if simulated {
             simulation::begin_g(Some(parent.shared()), child);
