@@ -547,7 +547,7 @@ mod unix {
         /// Reads into `buf` from `offset` bytes after the begin of the file on, in a future: see
         /// [awaited](crate::fs#awaited). Returns the number of bytes, which is 0 at the end of the file, and for
         /// an empty `buf`. The position in the file stays. It is
-        /// [`FileExt::read_at`](std::os::unix::fs::FileExt::read_at). Unix only.
+        /// [`FileExt::read_at`]. Unix only.
         ///
         /// ```
         /// # runtime::block_on(async {
@@ -567,7 +567,7 @@ mod unix {
 
         /// Writes the first bytes of `buf` to where `offset` bytes of the file end, in a future: see
         /// [awaited](crate::fs#awaited). Returns how many were written. The position in the file stays. It is
-        /// [`FileExt::write_at`](std::os::unix::fs::FileExt::write_at). Unix only.
+        /// [`FileExt::write_at`]. Unix only.
         ///
         /// ```
         /// # runtime::block_on(async {
