@@ -36,9 +36,10 @@
 //! on a machine for more than 1,024 processors, where std's `available_parallelism` does not know it. Both
 //! were run in qemu, the latter on a kernel that could have 1,500 processors and has two.
 //!
-//! Linux 5.10, 6.1 and 6.12 are booted by `ci/kernels.sh`, last on 2026-11-30. 28,000 green threads slept at
-//! once there with the default of 65,530 mappings. Of 40,000 those beyond 30,717 wait for stacks. After the
-//! kernel has refused the first stack, a spawn is refused, as [`stacks`](super::stacks) says.
+//! Linux 5.4, 5.10, 5.15, 6.1 and 6.12 are booted by `ci/kernels.sh`, last on 2026-11-30. 28,000 green
+//! threads slept at once there with the default of 65,530 mappings. Of 40,000 those beyond some 30,700 wait
+//! for stacks. After the kernel has refused the first stack, a spawn is refused, as
+//! [`stacks`](super::stacks) says.
 //!
 #![doc = include_str!("platforms_refused.md")]
 //!
