@@ -4,7 +4,7 @@
 # with KERNELS_MISSING=fail. It uses KVM where a kernel boots with it, else qemu's emulation. Needs Debian's apt-get and the network; part of
 # ci/nightly.sh, not of .ci/run.
 # Usage: ci/kernels.sh [--all] [RELEASE ..]   (default: Ubuntu's focal and jammy with Linux 5.4 and 5.15, Debian's bullseye, bookworm and
-#        trixie with 5.10, 6.1 and 6.12; --all: whole test programs, which take ten minutes for each kernel under emulation)
+#        trixie with 5.10, 6.1 and 6.12; --all: whole test programs, four minutes for each kernel under emulation)
 # The kernel of the last release boots once more for 1,500 processors, of which it finds two.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -200,8 +200,9 @@ mod unix {
     /// How many alternate stacks of ended threads are kept.
     pub(super) const MOST_SPARE: usize = 8;
 
-    /// Where such stacks begin; all have one size. A simulation starts an OS thread for each run, and three
-    /// changes of the address space a run take a tenth of its time, and more beside other such threads.
+    /// Where such stacks begin; all have one size. A simulation starts an OS thread for each run, and changes
+    /// of the address space hold up the other OS threads: on two processors a third more runs a second
+    /// (benches/README.md).
     static SPARE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
     /// Gives this OS thread an alternate stack for two signal handlers, of which one interrupts the other,
@@ -221,8 +222,8 @@ mod unix {
             None => map_stack(guard, bytes)?,
         };
         stack.mapping = Some((start, guard + bytes));
-        // SAFETY: the mapping lives until `stack` is dropped, and the drop disables the alternate stack
-        // before it unmaps.
+        // SAFETY: no other thread has the mapping until `stack` is dropped. The drop makes this thread stop
+        // using it first.
         unsafe { set_alternate_stack(start + guard, bytes, 0) }?;
         Ok(stack)
     }
@@ -250,7 +251,11 @@ mod unix {
             let (before, flags) = (&self.before, self.before.ss_flags & libc::SS_DISABLE);
             // SAFETY: disabling is always valid, and std keeps the alternate stack of its thread until the
             // thread ends. `AlternateStack` is `!Send`, so this is the thread that made it.
-            let _ = unsafe { set_alternate_stack(before.ss_sp.expose_provenance(), before.ss_size, flags) };
+            let end = unsafe { set_alternate_stack(before.ss_sp.expose_provenance(), before.ss_size, flags) };
+            if end.is_err() {
+                // The kernel may still use it: it stays as it is.
+                return;
+            }
             let mut spare = SPARE.lock();
             if spare.len() < MOST_SPARE {
                 return spare.push(start);

@@ -133,11 +133,11 @@ fn begin_unless_on<T>(events: usize, asks: impl FnOnce(&mut Recording, bool) -> 
     let recording = guard.insert(Recording::new(number, events.next_power_of_two()));
     let asked = asks(recording, true);
     recorder::set_on(true);
-    // From here on a change has an event.
-    recording.labels = labels();
     for sched in Sched::all() {
         recording.add(&sched);
     }
+    // From here on a change has an event.
+    recording.labels = labels();
     drop(guard);
     recorder::notice();
     Ok(asked)
