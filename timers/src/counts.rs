@@ -1,6 +1,6 @@
 //! The counts and times of one P's heap: any thread may read them, and some changes need no lock.
 //!
-//! There are two times and three counts. The heap must be checked by the earlier of the two times. That time
+//! There are two times and some counts. The heap must be checked by the earlier of the two times. That time
 //! must never be too late:
 //!
 //! ```text
@@ -41,8 +41,12 @@ pub(crate) struct Counts {
     modified_earliest: AtomicU64,
     /// The number of entries in the heap. Only the lock's holder writes this field.
     timers: AtomicUsize,
-    /// The number of timers in Deleted. Timers in a brief state may be counted or not.
+    /// The number of timers that became Deleted, less those that were armed again. Timers in a brief state may
+    /// be counted or not.
     deleted: AtomicU32,
+    /// The number of timers of `deleted` that have left the heap. Only the lock's holder writes this field, so
+    /// it needs no locked instruction. Both counts may wrap around; their difference counts.
+    removed: AtomicU32,
     /// The number of timers in ModifiedEarlier. Timers in a brief state may be counted or not.
     earlier: AtomicU32,
 }
@@ -54,6 +58,7 @@ impl Counts {
             modified_earliest: AtomicU64::new(NEVER),
             timers: AtomicUsize::new(0),
             deleted: AtomicU32::new(0),
+            removed: AtomicU32::new(0),
             earlier: AtomicU32::new(0),
         }
     }
@@ -85,8 +90,13 @@ impl Counts {
         self.deleted() > few && self.mostly_deleted()
     }
 
+    /// Returns the number of Deleted timers in the heap. Without the lock it may be stale.
+    #[inline]
     pub(crate) fn deleted(&self) -> usize {
-        self.deleted.load(Ordering::Relaxed) as usize
+        let removed = self.removed.load(Ordering::Relaxed);
+        let left = self.deleted.load(Ordering::Relaxed).wrapping_sub(removed) as i32;
+        // Without the lock, `removed` may be the newer one.
+        left.max(0) as usize
     }
 
     pub(crate) fn earlier(&self) -> usize {
@@ -110,10 +120,25 @@ impl Counts {
         self.deleted.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Uncounts a Deleted timer of this heap. Precondition: the caller has claimed the timer.
+    /// Uncounts a Deleted timer of this heap that is armed again. Precondition: the caller has claimed the
+    /// timer.
     pub(crate) fn uncount_deleted(&self) {
         let before = self.deleted.fetch_sub(1, Ordering::Relaxed);
-        assert!(before > 0, "timers: more timers undeleted than deleted in one heap");
+        self.check_deleted(before);
+    }
+
+    /// Uncounts a Deleted timer that leaves this heap. Precondition: the caller has claimed the timer. Runs
+    /// on: the lock's holder.
+    pub(crate) fn count_removed(&self) {
+        self.check_deleted(self.deleted.load(Ordering::Relaxed));
+        let removed = self.removed.load(Ordering::Relaxed);
+        self.removed.store(removed.wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Panics if `deleted` counts no timer that is in the heap.
+    fn check_deleted(&self, deleted: u32) {
+        let removed = self.removed.load(Ordering::Relaxed);
+        assert!(deleted != removed, "timers: more timers undeleted than deleted in one heap");
     }
 
     /// Counts a timer of this heap that is about to become ModifiedEarlier, and lowers the published time to

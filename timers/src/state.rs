@@ -101,17 +101,16 @@ impl Status {
         debug_assert!(from.may_become(to), "no such transition: {from:?} -> {to:?}");
         // Acquire: the partner is the Release in `put`. The winner sees the fields as the last claimer has
         // left them.
-        // Release: the partners are the Acquires in `get` and `step`. `add` changes NoStatus to Waiting in
-        // this one step, and the next claimer must see the fields that `add` has set.
-        self.0.compare_exchange(from as u8, to as u8, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        self.0.compare_exchange(from as u8, to as u8, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Changes the state from the brief `from` to `to`. Precondition: the caller has claimed the timer, so no
-    /// other thread writes the word meanwhile.
+    /// Changes the state from the brief `from` to `to`, or from NoStatus. Precondition: the caller has claimed
+    /// the timer, or no other thread has it yet. So no other thread writes the word at that time.
     pub(crate) fn put(&self, from: State, to: State) {
-        debug_assert!(from.is_brief() && from.may_become(to), "no such transition: {from:?} -> {to:?}");
-        // Release: the partners are the Acquires in `get` and `step`. Publishes what was done in the brief
-        // state.
+        debug_assert!(from.is_brief() || from == NoStatus, "{from:?} needs a claim");
+        debug_assert!(from.may_become(to), "no such transition: {from:?} -> {to:?}");
+        // Release: the partners are the Acquires in `get` and `step`. Publishes the fields that were set in
+        // the state `from`.
         self.0.store(to as u8, Ordering::Release);
     }
 

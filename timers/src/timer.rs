@@ -131,13 +131,16 @@ impl Timer {
     }
 
     /// Sets all fields and changes the state from NoStatus to Waiting. Returns `false` if the timer is not in
-    /// NoStatus. Runs on: the only thread that arms this timer; it holds the lock of heap `owner`.
+    /// NoStatus. Runs on: the only thread that arms this timer; it holds the lock of heap `owner`. No other
+    /// thread changes a timer in NoStatus, so a store is enough.
+    #[inline]
     pub(crate) fn begin(&self, owner: usize, when: u64, period: u64, seq: u64) -> bool {
-        if self.state() != State::NoStatus {
-            return false;
+        let is_new = self.status.is(State::NoStatus);
+        if is_new {
+            self.set(owner, when, period, seq);
+            self.status.put(State::NoStatus, State::Waiting);
         }
-        self.set(owner, when, period, seq);
-        self.status.step(State::NoStatus, State::Waiting)
+        is_new
     }
 
     /// Sets all fields of a timer that is in no heap and will be inserted into heap `owner`.

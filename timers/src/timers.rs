@@ -243,7 +243,7 @@ impl<H: Handle> Timers<H> {
     /// holder.
     fn claim_deleted(&self, timer: &Timer) -> Option<Claim> {
         let claim = timer.claim(Deleted, Removing)?;
-        self.counts.uncount_deleted();
+        self.counts.count_removed();
         Some(claim)
     }
 

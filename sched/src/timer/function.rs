@@ -46,8 +46,8 @@ struct Whole<F> {
 struct Kind {
     /// Calls the function. The caller is a user.
     call: unsafe fn(NonNull<Head>),
-    /// Drops the function. The caller was the last user.
-    drop: unsafe fn(NonNull<Head>),
+    /// Drops the function, if that does anything. The caller was the last user.
+    drop: Option<unsafe fn(NonNull<Head>)>,
     /// Frees the memory. The caller was the last owner.
     free: unsafe fn(NonNull<Head>),
 }
@@ -55,7 +55,9 @@ struct Kind {
 struct KindOf<F>(PhantomData<F>);
 
 impl<F: Fn() + Send + Sync + 'static> KindOf<F> {
-    const KIND: Kind = Kind { call: Self::call, drop: Self::drop, free: Self::free };
+    const KIND: Kind = Kind { call: Self::call, drop: Self::DROP, free: Self::free };
+    const DROP: Option<unsafe fn(NonNull<Head>)> =
+        if std::mem::needs_drop::<F>() { Some(Self::drop) } else { None };
 
     unsafe fn call(head: NonNull<Head>) {
         // SAFETY: `User::new` made a `Whole<F>`, of which `Head` is the first field. The caller is a user, so
@@ -176,11 +178,13 @@ impl Drop for User {
         if !self.head().keepers.leave() {
             return;
         }
-        // The user may be the handle or a run: which of them is the last is decided by a race. So the
-        // destructor may neither panic in its thread nor be cancelled with it.
-        let _mask = current_g().or_else(os_thread::proxy_g_if_any).map(Mask::begin);
-        // SAFETY: `leave` returned `true`, so this was the last user.
-        contain(|| unsafe { (self.head().kind.drop)(self.0) });
+        if let Some(drop) = self.head().kind.drop {
+            // The user may be the handle or a run: which of them is the last is decided by a race. So the
+            // destructor may neither panic in its thread nor be cancelled with it.
+            let _mask = current_g().or_else(os_thread::proxy_g_if_any).map(Mask::begin);
+            // SAFETY: `leave` returned `true`, so this was the last user.
+            contain(|| unsafe { drop(self.0) });
+        }
         // SAFETY: all users have left, and counted as one owner, which this is.
         unsafe { release(self.0) };
     }

@@ -51,10 +51,13 @@ impl Keepers {
     /// Removes an owner. Returns `true` if it was the last: the caller must free the memory.
     #[must_use]
     pub(crate) fn release(&self) -> bool {
-        let order = if broken!("keepers_release_relaxed") { Ordering::Relaxed } else { Ordering::AcqRel };
         // Release: what this owner did comes before the end. Acquire: the last owner sees all of it. The two
-        // pair with each other.
-        self.owners.fetch_sub(1, order) == 1
+        // pair with each other. An owner that finds itself alone stays alone, and so needs no exchange.
+        let (look, end) = match broken!("keepers_release_relaxed") {
+            true => (Ordering::Relaxed, Ordering::Relaxed),
+            false => (Ordering::Acquire, Ordering::AcqRel),
+        };
+        self.owners.load(look) == 1 || self.owners.fetch_sub(1, end) == 1
     }
 
     /// Adds a user. *Runs on: an owner, while another user is certain to exist.*
@@ -69,10 +72,14 @@ impl Keepers {
     /// `release` the users' share.
     #[must_use]
     pub(crate) fn leave(&self) -> bool {
-        let order = if broken!("keepers_leave_relaxed") { Ordering::Relaxed } else { Ordering::AcqRel };
         // Release: what this user did comes before the end. Acquire: the last user sees all of it. The two
-        // pair with each other.
-        self.users.fetch_sub(1, order) == 1
+        // pair with each other. A user that finds itself alone stays alone: an owner joins only while there is
+        // another user, and the handle, which is that user, has stopped the timer before it leaves.
+        let (look, end) = match broken!("keepers_leave_relaxed") {
+            true => (Ordering::Relaxed, Ordering::Relaxed),
+            false => (Ordering::Acquire, Ordering::AcqRel),
+        };
+        self.users.load(look) == 1 || self.users.fetch_sub(1, end) == 1
     }
 }
 
