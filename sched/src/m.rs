@@ -32,6 +32,7 @@ pub(crate) mod pause;
 pub(crate) mod refusal;
 pub(crate) mod release;
 pub(crate) mod service;
+pub(crate) mod slice;
 #[cfg(all(feature = "interpose", target_os = "linux"))]
 pub(crate) mod std_parker;
 pub(crate) mod template;
@@ -59,6 +60,7 @@ use crate::p::locked_queue::LockedQueue;
 use crate::p::{Held, P};
 use crate::sys::catch_panic::contain;
 use pause::Pause;
+use slice::Slice;
 
 /// Whether the M has lent its P.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +90,7 @@ pub(crate) struct M {
     hooked: AtomicPtr<G>,
     /// The kernel's id of the thread.
     tid: AtomicI32,
+    slice: Slice,
     /// True if sysmon has taken the P because the G was blocked.
     pub(crate) was_blocked: AtomicBool,
     /// The runnable Gs that are bound to this M.
@@ -182,6 +185,7 @@ impl M {
             running: AtomicPtr::new(ptr::null_mut()),
             hooked: AtomicPtr::new(ptr::null_mut()),
             tid: AtomicI32::new(0),
+            slice: Slice::new(),
             was_blocked: AtomicBool::new(false),
             home: LockedQueue::new(),
             homes: Homes::new(),

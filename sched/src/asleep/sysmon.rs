@@ -59,6 +59,8 @@ impl Sysmon {
         // Relaxed: the threads that this thread starts read it, and their start orders the load.
         self.usual_slack.store(sys::timer_slack(), Ordering::Relaxed);
         sys::set_timer_slack(1);
+        // `m/slice.rs` says why.
+        sys::shorten_slice(0);
     }
 
     /// Sleeps until `until`, or until an earlier requested time. Returns `true` if it did not sleep or was

@@ -42,7 +42,7 @@ use crate::g::payload::Stop;
 use crate::g::wait::{Decision, Outcome};
 use crate::g::{GRef, Status, panics};
 use crate::m::current::current;
-use crate::m::{Loan, M, OwnM};
+use crate::m::{Loan, M, OwnM, slice};
 use crate::notes::events::{At, Preempted, Stops};
 use crate::p::Held;
 use crate::p::event::By;
@@ -88,6 +88,7 @@ fn end_loan(m: OwnM<'_>, loan: Loan) {
 #[cold]
 fn lose_p(m: OwnM<'_>) {
     m.let_go();
+    slice::restore(m);
     let sched = m.sched();
     // Relaxed: a hint. Read too early, it costs the G a wait for a P.
     if m.was_blocked.swap(false, Ordering::Relaxed) {

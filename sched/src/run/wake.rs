@@ -307,11 +307,17 @@ impl Sched {
         }
     }
 
-    /// Hands P `p` to a parked M, or to a new M if none is parked (Go: `startm`). The caller holds the lease
-    /// of `p`. *Runs on: any thread.*
+    /// Hands P `p` to a parked M, or to a new M if none is parked (Go: `startm`). `spinning` says that the M
+    /// is to look for work; otherwise its P has work that another M has left. The caller holds the lease of
+    /// `p`. *Runs on: any thread.*
     pub(crate) fn start_m(&self, p: usize, spinning: bool) {
         match self.idle.unpark() {
-            Some(m) => m.m().sleep.hand_to_parked(p, spinning),
+            Some(m) => {
+                if !spinning && !self.is_simulated() {
+                    m.m().shorten_slice();
+                }
+                m.m().sleep.hand_to_parked(p, spinning);
+            }
             None => self.start_m_with(p, spinning),
         }
     }

@@ -7,7 +7,7 @@ use std::thread;
 use crate::asleep::wish::Wish;
 use crate::m::binding::Bound;
 use crate::m::kept::Keeper;
-use crate::m::{M, MRef, OwnM, current};
+use crate::m::{M, MRef, OwnM, current, slice};
 use crate::notes::events::{Does, Left};
 use crate::p::P;
 use crate::run::find::Then;
@@ -277,15 +277,16 @@ fn m_main(sched: &Arc<Sched>, m: OwnM<'_>) {
         m.own().std_parker.learn();
     }
     m.set_tid(sys::thread_id());
-    if !sched.is_simulated() {
-        // For timers beside a hog: a simulation has its own time, and an OS thread for each of many runs.
-        sys::shorten_slice();
-    }
+    slice::begin(m);
     sched.sysmon.take_usual_slack();
     let alternate_stack = overflow::ensure_alternate_stack();
     let keeper = Keeper::of(m, sched);
     let wish = m.sleep.wish.take();
     m.own().is_coming_spare.set(wish == Wish::Nothing);
+    // A simulation has its own time, and an OS thread for each of many runs.
+    if matches!(wish, Wish::Run { spinning: false, .. }) && !sched.is_simulated() {
+        m.shorten_slice();
+    }
     sched.events.on_m(m, Does::Starts);
     let mut run = || {
         if sched.fulfil(m, wish) == Then::Look {

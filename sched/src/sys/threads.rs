@@ -104,30 +104,51 @@ mod linux {
     const SCHED_OTHER: u32 = 0;
     /// How long this thread runs before the kernel lets another thread run; the default is above a
     /// millisecond.
-    const SLICE_NS: u64 = 100_000;
+    pub(crate) const SLICE_NS: u64 = 100_000;
+    /// Stands for the default.
+    const DEFAULT_SLICE: u64 = 0;
     /// `SCHED_FLAG_RESET_ON_FORK`: threads and processes that this thread starts get the default slice.
     const RESET_ON_FORK: u64 = 1;
 
-    /// Asks the kernel for short slices for the calling thread, so that a woken G waits less behind a thread
-    /// that computes.
+    /// Asks the kernel for short slices for thread `tid` of this process; 0 is the calling thread.
     ///
     /// The call needs no privilege and changes neither policy nor nice value. A kernel before 6.12 ignores
     /// the slice. A thread with a negative nice value keeps its slice: the reset would take that nice value
     /// from the threads that it starts.
+    pub(crate) fn shorten_slice(tid: i32) {
+        set_slice(tid, SLICE_NS);
+    }
+
+    /// Gives the calling thread the default slice again.
+    pub(crate) fn restore_slice() {
+        set_slice(0, DEFAULT_SLICE);
+    }
+
     #[inline(never)]
-    pub(crate) fn shorten_slice() {
+    fn set_slice(tid: i32, ns: u64) {
+        let Some(mut attr) = attributes(tid) else { return };
+        if attr.policy != SCHED_OTHER || attr.nice < 0 {
+            return;
+        }
+        attr.size = size_of::<SchedAttr>() as u32;
+        attr.flags |= RESET_ON_FORK;
+        attr.runtime = ns;
+        // SAFETY: `attr` is what the kernel returned, except for the slice and one flag.
+        unsafe { call!(libc::SYS_sched_setattr, tid, &raw const attr, 0) };
+    }
+
+    fn attributes(tid: i32) -> Option<SchedAttr> {
         let mut attr = SchedAttr::default();
         let size = size_of::<SchedAttr>() as libc::c_uint;
         // SAFETY: `attr` has `size` bytes, which the kernel may write.
-        let got = unsafe { call!(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0) };
-        if got != 0 || attr.policy != SCHED_OTHER || attr.nice < 0 {
-            return;
-        }
-        attr.size = size;
-        attr.flags |= RESET_ON_FORK;
-        attr.runtime = SLICE_NS;
-        // SAFETY: `attr` is what the kernel returned, except for the slice and one flag.
-        unsafe { call!(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
+        let got = unsafe { call!(libc::SYS_sched_getattr, tid, &raw mut attr, size, 0) };
+        (got == 0).then_some(attr)
+    }
+
+    /// Returns the slice of the calling thread, in ns; 0 if the kernel does not say.
+    #[cfg(test)]
+    pub(crate) fn slice() -> u64 {
+        attributes(0).map_or(0, |attr| attr.runtime)
     }
 
     /// Blocks the calling OS thread for `time`. A signal may end the sleep earlier. Signal handlers may call
@@ -192,9 +213,11 @@ mod linux {
 pub use linux::processors_in_set;
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
 pub(crate) use linux::{
-    LISTS_THREADS, blocked_at, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread,
-    thread_id, thread_ids, timer_slack, yield_thread,
+    LISTS_THREADS, blocked_at, doing, main_thread_id, restore_slice, set_timer_slack, shorten_slice,
+    sleep_thread, thread_id, thread_ids, timer_slack, yield_thread,
 };
+#[cfg(all(test, target_os = "linux", not(portable)))]
+pub(crate) use linux::{SLICE_NS, slice};
 
 #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
 mod other {
@@ -231,7 +254,9 @@ mod other {
         std::thread::yield_now();
     }
 
-    pub(crate) fn shorten_slice() {}
+    pub(crate) fn shorten_slice(_tid: i32) {}
+
+    pub(crate) fn restore_slice() {}
 
     pub(crate) fn sleep_thread(time: std::time::Duration) {
         std::thread::sleep(time);
@@ -248,6 +273,6 @@ mod other {
 pub use other::processors_in_set;
 #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
 pub(crate) use other::{
-    LISTS_THREADS, blocked_at, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread,
-    thread_id, thread_ids, timer_slack, yield_thread,
+    LISTS_THREADS, blocked_at, doing, main_thread_id, restore_slice, set_timer_slack, shorten_slice,
+    sleep_thread, thread_id, thread_ids, timer_slack, yield_thread,
 };
