@@ -131,6 +131,8 @@ pub(crate) struct Own {
     pub(crate) alarm: Cell<Option<u64>>,
     /// True if the flight recorder was on when the M last began to run a G, as far as its P had noticed.
     pub(crate) records: Cell<bool>,
+    /// When the M last let another thread run; 0 if it has not.
+    pub(crate) turn_began: Cell<u64>,
     /// Since when the M has had its P while other Ms waited for one; 0 if the M has not looked.
     pub(crate) since: Cell<u64>,
     /// The buffer that every poll of the network reuses.
@@ -205,6 +207,7 @@ impl M {
                 takes_lone: Cell::new(false),
                 alarm: Cell::new(None),
                 records: Cell::new(false),
+                turn_began: Cell::new(0),
                 since: Cell::new(0),
                 ready: RefCell::new(Vec::new()),
                 unused: KeptGs::new(),

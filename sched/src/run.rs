@@ -6,6 +6,7 @@ pub(crate) mod contexts;
 pub(crate) mod find;
 #[cfg(feature = "other-budget")]
 pub(crate) mod other_budget;
+pub(crate) mod overcommit;
 pub(crate) mod reserved;
 pub(crate) mod roaming;
 mod run_loop;

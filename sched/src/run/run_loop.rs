@@ -38,6 +38,7 @@ impl Sched {
         let round = held.next_round();
         if round.is_multiple_of(GLOBAL_FIRST) {
             self.publish_handed(held);
+            self.take_turns(m);
             self.poll_now(m, held);
             on_delay(At::P(held));
             self.poll_station(m);

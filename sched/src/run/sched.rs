@@ -38,6 +38,7 @@ use crate::p::closing::Closing;
 use crate::p::locked_queue::LockedQueue;
 use crate::p::sampler::Sampler;
 use crate::p::{Held, P};
+use crate::run::overcommit::Processors;
 use crate::run::roaming::Roaming;
 use crate::stack::pool::Coros;
 use crate::sync::Mutex;
@@ -111,6 +112,7 @@ pub struct Sched {
     made: AtomicUsize,
     pub(crate) heaps: Heaps<TimerRef>,
     pub(crate) netpoll: Arc<Netpoll>,
+    pub(crate) processors: Processors,
     /// A reference to this value, for `arc`.
     me: Weak<Sched>,
     // From here on fields are written.
@@ -184,6 +186,7 @@ impl Sched {
             made: AtomicUsize::new(0),
             heaps: parts.heaps,
             netpoll: parts.netpoll.into(),
+            processors: Processors::new(),
             me: me.clone(),
             events: Events::new(Weak::as_ptr(me).cast(), asked_of_events(&config)).into(),
             idle: Idle::new().into(),

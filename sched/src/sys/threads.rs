@@ -182,6 +182,11 @@ mod linux {
         }
     }
 
+    /// Returns how many processors the calling thread may run on; `usize::MAX` if the system does not say.
+    pub(crate) fn processors() -> usize {
+        processors_in_set()
+    }
+
     /// True if `thread_ids` works on this system.
     pub(crate) const LISTS_THREADS: bool = true;
 
@@ -213,8 +218,8 @@ mod linux {
 pub use linux::processors_in_set;
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
 pub(crate) use linux::{
-    LISTS_THREADS, blocked_at, doing, main_thread_id, restore_slice, set_timer_slack, shorten_slice,
-    sleep_thread, thread_id, thread_ids, timer_slack, yield_thread,
+    LISTS_THREADS, blocked_at, doing, main_thread_id, processors, restore_slice, set_timer_slack,
+    shorten_slice, sleep_thread, thread_id, thread_ids, timer_slack, yield_thread,
 };
 #[cfg(all(test, target_os = "linux", not(portable)))]
 pub(crate) use linux::{SLICE_NS, slice};
@@ -242,6 +247,10 @@ mod other {
     /// Returns `usize::MAX`: std's answer is all that is known.
     pub fn processors_in_set() -> usize {
         usize::MAX
+    }
+
+    pub(crate) fn processors() -> usize {
+        std::thread::available_parallelism().map_or(usize::MAX, usize::from)
     }
 
     pub(crate) const LISTS_THREADS: bool = false;
@@ -273,6 +282,6 @@ mod other {
 pub use other::processors_in_set;
 #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
 pub(crate) use other::{
-    LISTS_THREADS, blocked_at, doing, main_thread_id, restore_slice, set_timer_slack, shorten_slice,
-    sleep_thread, thread_id, thread_ids, timer_slack, yield_thread,
+    LISTS_THREADS, blocked_at, doing, main_thread_id, processors, restore_slice, set_timer_slack,
+    shorten_slice, sleep_thread, thread_id, thread_ids, timer_slack, yield_thread,
 };
