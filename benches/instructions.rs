@@ -1,11 +1,14 @@
 //! Repeats one operation on one P. `ci/instructions.sh` counts the instructions.
 
+use std::io::{Read, Write};
 use std::time::Duration;
 
 use clap::Parser;
 use runtime::channel::bounded;
+use runtime::net::unix::UnixStream;
 use runtime::sync::Mutex;
 use runtime::thread::{current, park};
+use runtime::time::after_func;
 use runtime::{Builder, select, sleep, spawn, yield_now};
 
 /// Two yields an operation: each of two green threads yields once.
@@ -80,6 +83,58 @@ fn locks(n: u64) {
     assert_eq!(mutex.into_inner(), n);
 }
 
+/// Arms a timer with a function, and stops it.
+fn cancels(n: u64) {
+    (0..n).for_each(|_| assert!(after_func(Duration::from_secs(3600), || ()).stop()));
+}
+
+/// Resets a timer, in turn to an earlier and to a later time.
+fn resets(n: u64) {
+    let timer = after_func(Duration::from_secs(3600), || ());
+    (0..n).for_each(|i| assert!(timer.reset(Duration::from_secs(7200 - 3600 * (i % 2)))));
+}
+
+/// Writes a byte, and reads it at once.
+fn reads(n: u64) {
+    let (mut near, mut far) = UnixStream::pair().expect("two sockets");
+    for _ in 0..n {
+        near.write_all(b"a").expect("the byte fits in");
+        far.read_exact(&mut [0]).expect("the byte is there");
+    }
+}
+
+/// A byte there and back between two green threads: two waits for a socket an operation.
+fn socket_waits(n: u64) {
+    let (mut near, mut far) = UnixStream::pair().expect("two sockets");
+    let other = spawn(move || {
+        let mut byte = [0];
+        while far.read(&mut byte).expect("the socket works") > 0 {
+            far.write_all(&byte).expect("the byte fits in");
+        }
+    });
+    for _ in 0..n {
+        near.write_all(b"a").expect("the byte fits in");
+        near.read_exact(&mut [0]).expect("the other green thread answers");
+    }
+    drop(near);
+    other.join().expect("the green thread does not panic");
+}
+
+/// A select over two sockets, one of which has a byte.
+fn socket_selects(n: u64) {
+    let ((near, mut from), (other, mut from_other)) =
+        (UnixStream::pair().expect("two sockets"), UnixStream::pair().expect("two sockets"));
+    for i in 0..n {
+        let writer = if i % 2 == 0 { &mut from } else { &mut from_other };
+        writer.write_all(b"a").expect("the byte fits in");
+        let mut reader = select! {
+            readable(near) -> ready => { ready.expect("the socket works"); &near }
+            readable(other) -> ready => { ready.expect("the socket works"); &other }
+        };
+        reader.read_exact(&mut [0]).expect("the byte is there");
+    }
+}
+
 /// Performs an operation this many times.
 type Operation = fn(u64);
 
@@ -102,7 +157,7 @@ struct Options {
     track_locks: bool,
 }
 
-const OPERATIONS: [(&str, Operation); 8] = [
+const OPERATIONS: [(&str, Operation); 13] = [
     ("yield", yields),
     ("spawn", spawns_and_joins),
     ("park", parks_and_unparks),
@@ -111,6 +166,11 @@ const OPERATIONS: [(&str, Operation); 8] = [
     ("channel", channels),
     ("select", selects),
     ("lock", locks),
+    ("timer-cancel", cancels),
+    ("timer-reset", resets),
+    ("socket-read", reads),
+    ("socket-wait", socket_waits),
+    ("socket-select", socket_selects),
 ];
 
 fn operation(text: &str) -> Result<Operation, String> {

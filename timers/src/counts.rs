@@ -41,11 +41,11 @@ pub(crate) struct Counts {
     modified_earliest: AtomicU64,
     /// The number of entries in the heap. Only the lock's holder writes this field.
     timers: AtomicUsize,
-    /// The number of timers that became Deleted, less those that were armed again. Timers in a brief state may
-    /// be counted or not.
+    /// The number of timers that became Deleted, less the timers that were armed again. Timers in a brief
+    /// state may be counted or not.
     deleted: AtomicU32,
-    /// The number of timers of `deleted` that have left the heap. Only the lock's holder writes this field, so
-    /// it needs no locked instruction. Both counts may wrap around; their difference counts.
+    /// The number of timers of `deleted` that have left the heap. Only the lock's holder writes this field,
+    /// so it needs no locked instruction. Both counts may wrap around; their difference counts.
     removed: AtomicU32,
     /// The number of timers in ModifiedEarlier. Timers in a brief state may be counted or not.
     earlier: AtomicU32,

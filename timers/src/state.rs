@@ -104,8 +104,8 @@ impl Status {
         self.0.compare_exchange(from as u8, to as u8, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Changes the state from the brief `from` to `to`, or from NoStatus. Precondition: the caller has claimed
-    /// the timer, or no other thread has it yet. So no other thread writes the word at that time.
+    /// Changes the state from the brief `from` to `to`, or from NoStatus. Precondition: the caller has
+    /// claimed the timer, or no other thread has it yet. So no other thread writes the word at that time.
     pub(crate) fn put(&self, from: State, to: State) {
         debug_assert!(from.is_brief() || from == NoStatus, "{from:?} needs a claim");
         debug_assert!(from.may_become(to), "no such transition: {from:?} -> {to:?}");

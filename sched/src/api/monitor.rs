@@ -67,8 +67,8 @@ impl Monitor {
         self.sched.made()
     }
 
-    /// Sets the number of Ps that the runtime's maker wants now, unless the program has set a number. Looks how
-    /// many processors there are.
+    /// Sets the number of Ps that the runtime's maker wants now, unless the program has set a number. Looks
+    /// how many processors there are.
     pub fn follow_wanted_procs(&self) {
         self.sched.processors.refresh();
         self.sched.follow_wanted_procs();

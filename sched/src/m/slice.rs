@@ -2,8 +2,8 @@
 //!
 //! Linux lets a thread that wakes up run at once if its slice is shorter than that of the running thread.
 //! Otherwise it may wait for the next tick of the kernel, for up to 4 ms. Beside a G that computes, three
-//! threads in turn must run at once when a timer is due: sysmon, the M to which sysmon hands the P, and that M
-//! again each time it wakes up. So these have short slices. An M that may compute has the usual one:
+//! threads in turn must run at once when a timer is due: sysmon, the M to which sysmon hands the P, and that
+//! M again each time it wakes up. So these have short slices. An M that may compute has the usual one:
 //!
 //! ```text
 //!   an M starts          usual     its first G may compute
@@ -52,7 +52,7 @@ pub(crate) fn restore(m: OwnM<'_>) {
     }
 }
 
-/// Notes that a new thread has the usual slice. *Runs on: `m`, whose thread starts.*
+/// Notes that a new thread has the usual slice. *Runs on: the new thread of `m`.*
 pub(crate) fn begin(m: OwnM<'_>) {
     m.slice.is_short.store(false, Ordering::Relaxed);
 }

@@ -3,8 +3,8 @@
 //! The kernel lets each thread run for some milliseconds at a time. So the Gs in the queue of an M that does
 //! not run wait for as long, and other Ms do not take them while they have Gs of their own. A server then
 //! answers some requests at once, and others late. So while a program has sockets, and more Ps are busy than
-//! there are processors, an M lets another thread run each 50 microseconds. It does so between two Gs, so none
-//! is stopped half-way.
+//! there are processors, an M lets another thread run each 50 microseconds. It does so between two Gs, so
+//! none is stopped half-way.
 //!
 //! # Rejected
 //!
@@ -46,20 +46,18 @@ impl Processors {
 impl Sched {
     /// Lets another thread run if more Ps are busy than there are processors, and `m` has run for long. *Runs
     /// on: `m`, between two Gs.*
-    #[inline]
-    pub(crate) fn take_turns(&self, m: OwnM<'_>) {
-        let busy = self.procs().saturating_sub(self.idle.idle_ps());
-        if busy > self.processors.0.load(Ordering::Relaxed) {
-            self.end_turn(m);
-        }
-    }
-
+    // Out of line, because the loop that runs Gs is smaller without it.
     #[cold]
     #[inline(never)]
-    fn end_turn(&self, m: OwnM<'_>) {
-        // No other M is woken for work while this one looks for it.
+    pub(crate) fn take_turns(&self, m: OwnM<'_>) {
+        let busy = self.procs().saturating_sub(self.idle.idle_ps());
+        // No other M is woken for work while one looks for it.
         let searches = m.own().spinning.get();
-        if searches || !self.netpoll.has_sources() || self.is_simulated() {
+        if busy <= self.processors.0.load(Ordering::Relaxed)
+            || searches
+            || !self.netpoll.has_sources()
+            || self.is_simulated()
+        {
             return;
         }
         if clock::now().saturating_sub(m.own().turn_began.get()) >= TURN_NS {

@@ -73,8 +73,8 @@ impl Keepers {
     #[must_use]
     pub(crate) fn leave(&self) -> bool {
         // Release: what this user did comes before the end. Acquire: the last user sees all of it. The two
-        // pair with each other. A user that finds itself alone stays alone: an owner joins only while there is
-        // another user, and the handle, which is that user, has stopped the timer before it leaves.
+        // pair with each other. A user that finds itself alone stays alone: an owner joins only while there
+        // is another user, and the handle, which is that user, has stopped the timer before it leaves.
         let (look, end) = match broken!("keepers_leave_relaxed") {
             true => (Ordering::Relaxed, Ordering::Relaxed),
             false => (Ordering::Acquire, Ordering::AcqRel),
