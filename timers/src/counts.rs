@@ -123,22 +123,17 @@ impl Counts {
     /// Uncounts a Deleted timer of this heap that is armed again. Precondition: the caller has claimed the
     /// timer.
     pub(crate) fn uncount_deleted(&self) {
-        let before = self.deleted.fetch_sub(1, Ordering::Relaxed);
-        self.check_deleted(before);
+        self.deleted.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Uncounts a Deleted timer that leaves this heap. Precondition: the caller has claimed the timer. Runs
     /// on: the lock's holder.
     pub(crate) fn count_removed(&self) {
-        self.check_deleted(self.deleted.load(Ordering::Relaxed));
         let removed = self.removed.load(Ordering::Relaxed);
-        self.removed.store(removed.wrapping_add(1), Ordering::Relaxed);
-    }
-
-    /// Panics if `deleted` counts no timer that is in the heap.
-    fn check_deleted(&self, deleted: u32) {
-        let removed = self.removed.load(Ordering::Relaxed);
+        // The timer itself is counted in `deleted`, whatever other threads do.
+        let deleted = self.deleted.load(Ordering::Relaxed);
         assert!(deleted != removed, "timers: more timers undeleted than deleted in one heap");
+        self.removed.store(removed.wrapping_add(1), Ordering::Relaxed);
     }
 
     /// Counts a timer of this heap that is about to become ModifiedEarlier, and lowers the published time to

@@ -1,4 +1,4 @@
-//! Which OS threads get short slices from the kernel: sysmon, and the Ms that take over Ps.
+//! Which OS threads get short slices from the kernel: sysmon, and the Ms that take over Ps of hogs.
 //!
 //! Linux lets a thread that wakes up run at once if its slice is shorter than that of the running thread.
 //! Otherwise it may wait for the next tick of the kernel, for up to 4 ms. Beside a G that computes, three
@@ -6,9 +6,9 @@
 //! M again each time it wakes up. So these have short slices. An M that may compute has the usual one:
 //!
 //! ```text
-//!   an M starts          usual     its first G may compute
-//!   it is handed a P     short     set before it is woken, because the kernel looks at the slice then
-//!   it loses its P       usual     its G has computed
+//!   an M starts                    usual   its first G may compute
+//!   it is handed the P of a hog    short   set before it is woken, because the kernel looks at the slice then
+//!   it loses its P                 usual   its G has computed, or was blocked
 //! ```
 //!
 //! # Rejected
@@ -34,8 +34,8 @@ impl Slice {
 }
 
 impl M {
-    /// Gives the M a short slice, because it will have a P that another M has lost. *Runs on: the thread that
-    /// has taken the M out of the list of parked Ms and has not woken it yet, or the M before it runs a G.*
+    /// Gives the M a short slice, because it will run beside a hog. *Runs on: the thread that has taken the M
+    /// out of the list of parked Ms and has not woken it yet.*
     pub(crate) fn shorten_slice(&self) {
         // Relaxed: the wake-up of the M orders the accesses of both threads.
         if !self.slice.is_short.swap(true, Ordering::Relaxed) {
