@@ -6,9 +6,9 @@
 //! M again each time it wakes up. So these have short slices. An M that may compute has the usual one:
 //!
 //! ```text
-//!   an M starts                    usual   its first G may compute
-//!   it is handed the P of a hog    short   set before it is woken, because the kernel looks at the slice then
-//!   it loses its P                 usual   its G has computed, or was blocked
+//!   an M starts                   usual   its first G may compute
+//!   it is handed the P of a hog   short   set before it is woken: the kernel looks at the slice then
+//!   it loses its P                usual   its G has computed, or was blocked
 //! ```
 //!
 //! # Rejected
