@@ -8,7 +8,7 @@ use std::sync::{Arc, Barrier, RwLock};
 use std::time::{Duration, Instant};
 
 use runtime::{Builder, Runtime, spawn};
-use tests::{Watchdog, child, system, wait_until, with};
+use tests::{Watchdog, child, system, wait_until, with, with_built};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// How long the tests wait: sysmon looks every five seconds, and ends a hundred OS threads a second that were
@@ -159,17 +159,62 @@ fn ended_os_threads_make_room_under_the_limit() {
     });
 }
 
-/// Returns the calling thread's slice (sched_setattr(2)) and timer slack (prctl(2)), which threads and
-/// processes inherit.
-fn attributes() -> String {
+/// Returns the calling thread's slice (sched_setattr(2)) in ns; 0 if the kernel does not say.
+fn slice() -> u64 {
     // `struct sched_attr`: size and policy, flags, nice value and priority, runtime, deadline, period.
     let mut attr = [0u64; 6];
     // SAFETY: the kernel writes at most `size_of_val(&attr)` bytes to `attr`, which is exclusively borrowed.
     let got = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size_of_val(&attr), 0) };
     assert_eq!(got, 0, "{}", std::io::Error::last_os_error());
+    attr[3]
+}
+
+/// Returns the calling thread's slice and timer slack (prctl(2)), which threads and processes inherit.
+fn attributes() -> String {
     // SAFETY: `prctl` with this option takes no pointer.
     let slack = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
-    format!("slice {} slack {slack};", attr[3])
+    format!("slice {} slack {slack};", slice())
+}
+
+/// The OS thread to which sysmon hands the P of a hog has a short slice, and that of the hog has the usual
+/// one. In the next round the hog runs on the former. Sysmon hands the P to no thread if it must start one,
+/// or if no timer is due at that moment. So some rounds have no such thread.
+#[test]
+fn short_slices_are_for_the_threads_that_serve_beside_hogs() {
+    let usual = slice();
+    if usual == 0 {
+        return println!("skipped: this kernel lets no thread set its slice (Linux 6.12 does)");
+    }
+    with_built(Builder::new().procs(1).sysmon(true), |runtime| {
+        let mut rounds = 0;
+        let served_shortly = (0..20).any(|_| {
+            rounds += 1;
+            let stop = Arc::new(AtomicBool::new(false));
+            let begun = Arc::new(AtomicBool::new(false));
+            let (stopped, has_begun) = (stop.clone(), begun.clone());
+            let hog = runtime.spawn(move || {
+                begun.store(true, SeqCst);
+                while !stopped.load(SeqCst) {
+                    std::hint::spin_loop();
+                }
+                // Enters the runtime, which notices that the P is gone.
+                drop(runtime::time::after_func(3600 * SECOND, || ()));
+                slice()
+            });
+            let served = runtime.spawn(move || {
+                let start = Instant::now();
+                while !has_begun.load(SeqCst) || slice() == usual && start.elapsed() < SECOND / 5 {
+                    runtime::sleep(SECOND / 1000);
+                }
+                slice()
+            });
+            let served = served.join().unwrap();
+            stop.store(true, SeqCst);
+            assert_eq!(hog.join().unwrap(), usual, "round {rounds}: the slice of a hog");
+            rounds >= 4 && served < usual
+        });
+        assert!(served_shortly, "no thread that served beside a hog had a short slice");
+    });
 }
 
 const INHERIT: &str = "threads_and_processes_inherit_nothing_that_the_runtime_has_set";
