@@ -176,44 +176,42 @@ fn attributes() -> String {
     format!("slice {} slack {slack};", slice())
 }
 
-/// The OS thread to which sysmon hands the P of a hog has a short slice, and that of the hog has the usual
-/// one. In the next round the hog runs on the former. Sysmon hands the P to no thread if it must start one,
-/// or if no timer is due at that moment. So some rounds have no such thread.
+/// The OS thread to which sysmon hands the P of a hog has a short slice, and the hog's has the usual one. Each
+/// green thread here is served beside a hog, and then is the next hog on the same OS thread. Sysmon hands the P
+/// to no thread if it must start one, or if no timer is due at that moment, so some are not served shortly.
 #[test]
 fn short_slices_are_for_the_threads_that_serve_beside_hogs() {
+    const HOGS: usize = 20;
     let usual = slice();
     if usual == 0 {
         return println!("skipped: this kernel lets no thread set its slice (Linux 6.12 does)");
     }
     with_built(Builder::new().procs(1).sysmon(true), |runtime| {
-        let mut rounds = 0;
-        let served_shortly = (0..20).any(|_| {
-            rounds += 1;
-            let stop = Arc::new(AtomicBool::new(false));
-            let begun = Arc::new(AtomicBool::new(false));
-            let (stopped, has_begun) = (stop.clone(), begun.clone());
-            let hog = runtime.spawn(move || {
-                begun.store(true, SeqCst);
-                while !stopped.load(SeqCst) {
-                    std::hint::spin_loop();
-                }
-                // Enters the runtime, which notices that the P is gone.
-                drop(runtime::time::after_func(3600 * SECOND, || ()));
-                slice()
-            });
-            let served = runtime.spawn(move || {
-                let start = Instant::now();
-                while !has_begun.load(SeqCst) || slice() == usual && start.elapsed() < SECOND / 5 {
-                    runtime::sleep(SECOND / 1000);
-                }
-                slice()
-            });
-            let served = served.join().unwrap();
-            stop.store(true, SeqCst);
-            assert_eq!(hog.join().unwrap(), usual, "round {rounds}: the slice of a hog");
-            rounds >= 4 && served < usual
-        });
-        assert!(served_shortly, "no thread that served beside a hog had a short slice");
+        let served = Arc::new(AtomicUsize::new(0));
+        let hogs: Vec<_> = (1..=HOGS)
+            .map(|number| {
+                let served = served.clone();
+                runtime.spawn(move || {
+                    let start = Instant::now();
+                    while served.load(SeqCst) + 1 < number || slice() == usual && start.elapsed() < SECOND / 5
+                    {
+                        runtime::sleep(SECOND / 1000);
+                    }
+                    let served_in = slice();
+                    served.fetch_add(1, SeqCst);
+                    while served.load(SeqCst) == number && number < HOGS {
+                        std::hint::spin_loop();
+                    }
+                    // Enters the runtime, which notices that the P is gone.
+                    drop(runtime::time::after_func(3600 * SECOND, || ()));
+                    (served_in, slice())
+                })
+            })
+            .collect();
+        let slices: Vec<_> = hogs.into_iter().map(|hog| hog.join().unwrap()).collect();
+        let short = slices.iter().filter(|slices| slices.0 < usual).count();
+        assert!(short >= HOGS / 4, "{slices:?}");
+        assert!(slices[..HOGS - 1].iter().all(|slices| slices.1 == usual), "{slices:?}");
     });
 }
 
