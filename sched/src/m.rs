@@ -107,6 +107,8 @@ pub(crate) struct Own {
     p: Cell<*const P>,
     /// The M's own count of its runtime (`m/kept.rs`); null while no thread runs the M.
     pub(crate) keeper: Cell<*const ()>,
+    /// How many references of values that this M has made and dropped it keeps for the next ones.
+    pub(crate) returned: Cell<usize>,
     pub(crate) loan: Cell<Loan>,
     /// The pinned G that is parked here at home and has parked last. The M then runs only Gs that are bound
     /// to it (`run/reserved.rs`).
@@ -195,6 +197,7 @@ impl M {
             own: Own {
                 p: Cell::new(ptr::null()),
                 keeper: Cell::new(ptr::null()),
+                returned: Cell::new(0),
                 loan: Cell::new(Loan::InRuntime),
                 reserved_by: Cell::new(None),
                 claims: Cell::new(0),
