@@ -38,7 +38,7 @@ each() {
 
 [ "${1:-}" = --write ] && : >"$baseline"
 failed=0
-for operation in yield spawn park sleep rendezvous channel select lock timer-cancel timer-reset socket-read socket-wait socket-select yield:green spawn:green park:green; do
+for operation in yield spawn park sleep rendezvous channel select lock timer-cancel timer-reset yield:green spawn:green park:green; do
     now=$(each "$operation")
     if [ "${1:-}" = --write ]; then
         echo "$operation $now" | tee -a "$baseline"
