@@ -2,8 +2,8 @@
 //! timer's handle.
 //!
 //! All Ps share the count of an `Arc` of the runtime. So each M has an `Arc` of its own around one of these,
-//! and what its Gs make counts there. Other processors write that count only when they drop such a value. An M
-//! that drops a value of its own keeps the reference for the next one, and so writes no count at all.
+//! and what its Gs make counts there. Other processors write that count only when they drop such a value. An
+//! M that drops a value of its own keeps the reference for the next one, and so writes no count at all.
 
 #![allow(unsafe_code)]
 
@@ -79,8 +79,8 @@ impl<R> Drop for Keeper<'_, R> {
     fn drop(&mut self) {
         let count = self.m.own().keeper.replace(ptr::null());
         for _ in 0..self.m.own().returned.take() {
-            // SAFETY: `of` made the pointer for this type. Each returned reference was not dropped, and belongs
-            // to this M.
+            // SAFETY: `of` made the pointer for this type. Each returned reference was not dropped, and
+            // belongs to this M.
             unsafe { Arc::decrement_strong_count(count.cast::<Counted<R>>()) };
         }
     }
