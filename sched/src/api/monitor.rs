@@ -157,7 +157,7 @@ impl Monitor {
         if let Some(m) = m.filter(|_| !blocking && doing == Doing::Computing) {
             self.sched.crowd.add(m, seen);
         }
-        self.sched.hand_off(p_ref, !blocking && doing != Doing::Blocked);
+        self.sched.hand_off(p_ref);
         true
     }
 

@@ -376,7 +376,7 @@ mod tests {
             let p = sched.p(0);
             let (lent, m) = (p.look(), MRef::new(p.holder().unwrap()));
             assert!(p.retake(lent), "the green thread computes in user code");
-            sched.hand_off(p, false);
+            sched.hand_off(p);
             assert!(crate::run::signal::install());
             Stepping { sched, at, hog, m, lent }
         }

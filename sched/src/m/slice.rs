@@ -1,4 +1,4 @@
-//! Which OS threads get short slices from the kernel: sysmon, and the Ms that take over Ps of hogs.
+//! Which OS threads get short slices from the kernel: sysmon, and the Ms that take over the Ps of others.
 //!
 //! Linux lets a thread that wakes up run at once if its slice is shorter than that of the running thread.
 //! Otherwise it may wait for the next tick of the kernel, for up to 4 ms. Beside a G that computes, three
@@ -7,13 +7,14 @@
 //!
 //! ```text
 //!   an M starts                   usual   its first G may compute
-//!   it is handed the P of a hog   short   set before it is woken: the kernel looks at the slice then
+//!   it is handed a P              short   set before it is woken: the kernel looks at the slice then
 //!   it loses its P                usual   its G has computed, or was blocked
 //! ```
 //!
 //! # Rejected
 //!
 //! - *Short slices for all Ms*: a G that computes then has a short slice, too, and nothing runs before it.
+//! - *Only for Ps of Gs that compute*: a ticker beside Gs that block their OS threads is later.
 //! - *The usual slice again when the M sleeps*: the M then waits behind the hog each time its timer is due.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,8 +35,8 @@ impl Slice {
 }
 
 impl M {
-    /// Gives the M a short slice, because it will run beside a hog. *Runs on: the thread that has taken the M
-    /// out of the list of parked Ms and has not woken it yet.*
+    /// Gives the M a short slice, because it will have a P that another M has lost. *Runs on: the thread that
+    /// has taken the M out of the list of parked Ms and not woken it yet, or the M before it runs a G.*
     pub(crate) fn shorten_slice(&self) {
         // Relaxed: the wake-up of the M orders the accesses of both threads.
         if !self.slice.is_short.swap(true, Ordering::Relaxed) {

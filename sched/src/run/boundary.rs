@@ -234,13 +234,13 @@ fn give_up(m: OwnM<'_>, held: Held<'_>) {
     sched.events.on_preempted(p, Preempted::Asked, blocking, p.away_ns());
     if blocking {
         m.give_up(held);
-        sched.hand_off(p, false);
+        sched.hand_off(p);
         return m.own().loan.set(Loan::WithoutP);
     }
     let queue_up = |g| {
         held.queue.put_fresh(g);
         m.give_up(held);
-        sched.hand_off(p, false);
+        sched.hand_off(p);
     };
     let held = wait_in_place(m, g, queue_up);
     m.on_run(held, g);
@@ -418,7 +418,7 @@ pub(crate) fn hand_p_off(m: OwnM<'_>) {
     if let Some(held) = m.held() {
         m.sched().publish_handed(held);
         m.give_up(held);
-        m.sched().hand_off(held.p(), false);
+        m.sched().hand_off(held.p());
     }
 }
 

@@ -302,18 +302,18 @@ impl Sched {
     #[cold]
     fn wake_idle_p_slow(&self) {
         if let Some(p) = self.idle.take_to_look(|p| self.p(p).lease.set_held()) {
-            self.start_m(p, true, false);
+            self.start_m(p, true);
             on_delay(At::Either);
         }
     }
 
     /// Hands P `p` to a parked M, or to a new M if none is parked (Go: `startm`). `spinning` says that the M
-    /// is to look for work, and `beside_hog` that a G computes without the P. The caller holds the lease of
-    /// `p`. *Runs on: any thread.*
-    pub(crate) fn start_m(&self, p: usize, spinning: bool, beside_hog: bool) {
+    /// is to look for work; otherwise another M has lost the P. The caller holds the lease of `p`. *Runs on:
+    /// any thread.*
+    pub(crate) fn start_m(&self, p: usize, spinning: bool) {
         match self.idle.unpark() {
             Some(m) => {
-                if beside_hog {
+                if !spinning && !self.is_simulated() {
                     m.m().shorten_slice();
                 }
                 m.m().sleep.hand_to_parked(p, spinning);

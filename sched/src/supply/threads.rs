@@ -138,9 +138,8 @@ impl Sched {
     }
 
     /// Hands on the P of an M that goes on without. The P goes to an M in line, to an M for waiting work,
-    /// else to the idle list. `beside_hog` says that the M goes on to compute. *Runs on: the holder of `p`,
-    /// which then has it no more.*
-    pub(crate) fn hand_off(&self, p: &P, beside_hog: bool) {
+    /// else to the idle list. *Runs on: the holder of `p`, which then has it no more.*
+    pub(crate) fn hand_off(&self, p: &P) {
         p.on_p_left(Left::HandedOff);
         if p.index >= self.procs() {
             return self.retire(p.index);
@@ -151,7 +150,7 @@ impl Sched {
         }
         let due = self.heaps.earliest(p.index) <= timers::clock::now();
         if due || !p.queue.is_empty() || !self.global.is_empty() {
-            return self.start_m(p.index, false, beside_hog);
+            return self.start_m(p.index, false);
         }
         self.put_idle(p.index);
         if self.idle.withdraw(false, || self.any_work()) {
@@ -284,6 +283,10 @@ fn m_main(sched: &Arc<Sched>, m: OwnM<'_>) {
     let keeper = Keeper::of(m, sched);
     let wish = m.sleep.wish.take();
     m.own().is_coming_spare.set(wish == Wish::Nothing);
+    // A simulation has its own time, and an OS thread for each of many runs.
+    if matches!(wish, Wish::Run { spinning: false, .. }) && !sched.is_simulated() {
+        m.shorten_slice();
+    }
     sched.events.on_m(m, Does::Starts);
     let mut run = || {
         if sched.fulfil(m, wish) == Then::Look {
@@ -406,7 +409,7 @@ pub(crate) mod tests {
                 turn
             });
             let p = sched.idle.take(|p| sched.p(p).lease.set_held()).unwrap();
-            sched.hand_off(sched.p(p), false);
+            sched.hand_off(sched.p(p));
             assert_eq!(sched.threads.threads(), usize::from(!watched), "watched: {watched}");
             drop((turn, socket, registered));
             assert!(sched.begin_closing() && sched.cancel_all(None));
