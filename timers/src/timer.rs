@@ -132,7 +132,7 @@ impl Timer {
 
     /// Sets all fields and changes the state from NoStatus to Waiting. Returns `false` if the timer is not in
     /// NoStatus. Runs on: the only thread that arms this timer; it holds the lock of heap `owner`. No other
-    /// thread changes a timer in NoStatus, so a store is enough.
+    /// thread arms the timer at that time, so a store is enough.
     #[inline]
     pub(crate) fn begin(&self, owner: usize, when: u64, period: u64, seq: u64) -> bool {
         let is_new = self.status.is(State::NoStatus);

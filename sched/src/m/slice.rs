@@ -6,7 +6,7 @@
 //! M again each time it wakes up. So these have short slices. An M that may compute has the usual one:
 //!
 //! ```text
-//!   an M starts                   usual   its first G may compute
+//!   an M starts to look for work  usual   its first G may compute
 //!   it is handed a P              short   set before it is woken: the kernel looks at the slice then
 //!   it loses its P                usual   its G has computed, or was blocked
 //! ```
@@ -38,7 +38,7 @@ impl M {
     /// Gives the M a short slice, because it will have a P that another M has lost. *Runs on: the thread that
     /// has taken the M out of the list of parked Ms and not woken it yet, or the M before it runs a G.*
     pub(crate) fn shorten_slice(&self) {
-        // Relaxed: the wake-up of the M orders the accesses of both threads.
+        // Relaxed: the list of parked Ms and the wake-up of the M order the accesses of both threads.
         if !self.slice.is_short.swap(true, Ordering::Relaxed) {
             sys::shorten_slice(self.tid());
         }

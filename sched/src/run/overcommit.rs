@@ -8,8 +8,8 @@
 //!
 //! # Rejected
 //!
-//! - *Turns also without sockets*: programs that only compute take a fifth longer, because each M warms the
-//!   caches anew.
+//! - *Turns also without sockets*: programs that only compute take a quarter longer, probably because each M
+//!   warms the caches anew.
 //! - *To wake no M for a P that has no processor*: Gs that block their OS threads without an announcement
 //!   need more Ps than processors.
 

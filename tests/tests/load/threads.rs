@@ -178,8 +178,7 @@ fn attributes() -> String {
 
 /// The OS thread to which sysmon hands the P of a hog has a short slice, and the hog's has the usual one.
 /// Each green thread here is served beside a hog, and then is the next hog on the same OS thread. Sysmon
-/// hands the P to no thread if it must start one, or if no timer is due at that moment: then the slice is the
-/// usual one.
+/// hands the P to no thread if nothing is due at that moment: then the slice is the usual one.
 #[test]
 fn short_slices_are_for_the_threads_that_serve_beside_hogs() {
     const HOGS: usize = 20;
