@@ -18,6 +18,9 @@ use clap::Parser;
 use operations::OPERATIONS;
 use table::{Row, Table};
 
+/// Further runs of an operation that is worse than in the table.
+const AGAIN: usize = 4;
+
 /// Counts the cache lines that move in an operation
 #[derive(Parser)]
 #[command(name = "lines")]
@@ -36,7 +39,8 @@ struct Options {
     /// Prints each place that moves lines, with its line in the file
     #[arg(long)]
     places: bool,
-    /// Compares the counts with this table
+    /// Compares the counts with this table. An operation that is worse is counted up to four times more, and
+    /// fails if each run has what is worse: another thread's work comes and goes, and a place that writes stays
     #[arg(long, conflicts_with = "write")]
     check: Option<PathBuf>,
     /// Writes the counts to this table
@@ -53,16 +57,25 @@ fn main() -> ExitCode {
     let before = options.check.as_ref().map(|path| Table::read(path));
     let mut now = Table::default();
     let chosen = |name: &str| options.operations.is_empty() || options.operations.iter().any(|it| it == name);
+    let count = |operation| {
+        // An operation that hangs ends the process.
+        // SAFETY: the call has no condition.
+        unsafe { libc::alarm(120) };
+        let counted = drive::run(caches, operation, options.procs, options.count);
+        table::row(counted, options.procs, options.places)
+    };
     for operation in OPERATIONS.iter().filter(|operation| chosen(operation.name)) {
         let mut row = Row::default();
-        for _ in 0..options.runs {
-            // An operation that hangs ends the process.
-            // SAFETY: the call has no condition.
-            unsafe { libc::alarm(120) };
-            let counted = drive::run(caches, operation, options.procs, options.count);
-            row.raise(table::row(counted, options.procs, options.places));
-        }
+        (0..options.runs).for_each(|_| row.raise(count(operation)));
         print!("{}", row.text(operation.name));
+        for _ in 0..AGAIN {
+            if before.as_ref().is_none_or(|before| before.worse(operation.name, &row).is_empty()) {
+                break;
+            }
+            let again = count(operation);
+            print!("again:\n{}", again.text(operation.name));
+            row.lower(&again);
+        }
         now.rows.insert(operation.name.into(), row);
     }
     if let Some(path) = options.write {
