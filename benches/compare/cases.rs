@@ -64,6 +64,9 @@ const ALT: Entrant = Entrant::peer("tokio-alt").with("--alt").shown();
 /// Loops over epoll, without a runtime: how near a runtime comes to them.
 const EPOLL: Entrant = Entrant::peer("epoll").shown();
 
+/// The same over io_uring: what a netpoller over io_uring could gain at most.
+const URING: Entrant = EPOLL.called("io_uring").with("--kind uring");
+
 const ALL: &[Entrant] = &[OURS, GO, TOKIO, MAY];
 /// The entrants of servers.
 const SERVERS: &[Entrant] = &[OURS, GO, TOKIO, MAY, EPOLL];
@@ -484,7 +487,7 @@ pub(crate) const CASES: &[Case] = &[
         args: "--conns 64 --size 64 --secs 5",
         quick: "--conns 64 --size 64 --secs 1",
         procs: &[1, 2],
-        entrants: SERVERS,
+        entrants: &[OURS, GO, TOKIO, MAY, EPOLL, URING],
         metrics: &[more("req_per_s", &[Goal::any(Best(1.12))]), less("p50_us", &[]), less("p99_us", &[])],
         limit_secs: 30,
     },

@@ -6,11 +6,13 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use peer_common::args::Args;
+use peer_common::args::{Args, not_offered};
 use peer_common::report::Report;
 use peer_common::samples::{Samples, us};
 
+use crate::echo_ring;
 use crate::poller::{Poller, Ready};
+use crate::ring::Ring;
 
 /// A side of a connection.
 enum Side {
@@ -28,9 +30,9 @@ struct Asking {
 
 /// What a thread has measured.
 #[derive(Default)]
-struct Measured {
-    times: Vec<u64>,
-    echoed: u64,
+pub(crate) struct Measured {
+    pub(crate) times: Vec<u64>,
+    pub(crate) echoed: u64,
 }
 
 /// The connections of a thread.
@@ -46,7 +48,11 @@ pub(crate) fn echo(mut args: Args) -> Report {
     let conns = args.count("conns", 64);
     let size = args.count("size", 64);
     let time = Duration::from_secs(args.number("secs", 5));
+    let by_ring = args.word("kind", &["epoll", "uring"]) == "uring";
     let mut report = args.end();
+    if by_ring && let Err(error) = Ring::new() {
+        not_offered(format_args!("the system refuses an io_uring: {error}"));
+    }
 
     let connected = Barrier::new(procs + 1);
     let (measured, wall) = thread::scope(|scope| {
@@ -54,9 +60,15 @@ pub(crate) fn echo(mut args: Args) -> Report {
         let start = |i| {
             let connected = &connected;
             scope.spawn(move || {
+                let end = |_| Instant::now() + time;
+                if by_ring {
+                    let own = echo_ring::Loop::connect(share(i), size).expect("connections over loopback");
+                    let end = end(connected.wait());
+                    return own.run(end).expect("both sides work");
+                }
                 let mut own = Loop::connect(share(i), size).expect("connections over loopback");
-                connected.wait();
-                own.run(Instant::now() + time).expect("both sides work");
+                let end = end(connected.wait());
+                own.run(end).expect("both sides work");
                 own.measured
             })
         };

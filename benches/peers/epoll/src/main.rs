@@ -2,11 +2,13 @@
 //! written for one purpose. An OS thread for each processor waits in its own epoll for its own connections.
 //!
 //! `bench WORKLOAD [--key value ...]`. `benches/peers/README.md` defines the workloads. This program has
-//! `echo` and `http`.
+//! `echo` and `http`. `echo --kind uring` is a loop over io_uring.
 
 mod echo;
+mod echo_ring;
 mod http;
 mod poller;
+mod ring;
 
 use peer_common::args::{Args, not_offered, wrong};
 use peer_common::report::Report;
