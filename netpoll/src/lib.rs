@@ -122,7 +122,7 @@ pub use desc::{Attempt, PollDesc};
 #[cfg(all(feature = "foreign", target_os = "linux", not(loom)))]
 pub use foreign::{Foreign, Seen, Station};
 #[cfg(not(loom))]
-pub use poller::{Counters, Netpoll, Report, Turn};
+pub use poller::{Counters, Netpoll, Polled, Report, Turn};
 #[cfg(all(windows, not(loom)))]
 pub use sys::Reporter;
 

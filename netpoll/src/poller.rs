@@ -24,8 +24,8 @@ use crate::sys::selector::{Event, Events, Poll, Registry, Waker};
 use crate::sys::{Alarm, Number, Numbers, explain};
 use crate::waiter::Waiter;
 
-/// The most events that a wait returns. The rest come with the next wait.
-const BATCH: usize = 1024;
+/// The most events that a wait returns: one of these. The rest come with the next wait, in their order.
+const BATCHES: [usize; 2] = [32, 1024];
 
 const BREAK: Token = Token(SlotToken::reserved(0).0);
 const ALARM: Token = Token(SlotToken::reserved(1).0);
@@ -82,7 +82,10 @@ pub struct Netpoll {
 /// The data of the poller, under its lock: only the thread that polls uses them.
 struct Poller {
     poll: Poll,
-    events: Events,
+    /// One for each of `BATCHES`.
+    events: [Events; BATCHES.len()],
+    /// Which of them has the events of the last wait.
+    batch: usize,
     alarm: Alarm,
 }
 
@@ -103,6 +106,16 @@ pub struct Report {
     pub read: bool,
     /// Writers must try again.
     pub write: bool,
+}
+
+/// What a poll has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Polled {
+    /// How many waiters it has woken.
+    pub woken: usize,
+    /// More events may wait than the poll was to return.
+    pub more: bool,
 }
 
 /// What a poller has done since it was made.
@@ -144,7 +157,7 @@ impl Netpoll {
         let registry = poll.registry().try_clone()?;
         let waker = Arc::new(Waker::new(&registry, BREAK).map_err(explain_start)?);
         let alarm = Alarm::new(&registry, ALARM, &waker);
-        let poller = Poller { poll, events: Events::with_capacity(BATCH), alarm };
+        let poller = Poller { poll, events: BATCHES.map(Events::with_capacity), batch: 0, alarm };
         Ok(Netpoll::of(poller, registry, waker))
     }
 
@@ -263,16 +276,16 @@ impl Netpoll {
         self.numbers.forget(number);
     }
 
-    /// Polls without blocking. Adds the woken waiters to `ready` and returns their number; `None` if another
-    /// thread polls. *Runs on: any thread.*
-    pub fn poll_now(&self, ready: &mut Vec<Waiter>) -> Option<usize> {
+    /// Polls without blocking, for some `most` events: the others stay for the next poll. Adds the woken
+    /// waiters to `ready`. Returns `None` if another thread polls. *Runs on: any thread.*
+    pub fn poll_now(&self, most: usize, ready: &mut Vec<Waiter>) -> Option<Polled> {
         let mut poller = self.poller.try_lock()?;
         let before = ready.len();
         // The wait fails only if the process has closed the poller's descriptor: then there is no event to
         // deliver.
-        let outcome = self.blocker.poll(|| wait_for_events(&mut poller, Some(Duration::ZERO)));
-        let _ = self.deliver(&mut poller, outcome, ready);
-        Some(ready.len() - before)
+        let outcome = self.blocker.poll(|| wait_for_events(&mut poller, most, Some(Duration::ZERO)));
+        let events = self.deliver(&mut poller, outcome, ready).unwrap_or(0);
+        Some(Polled { woken: ready.len() - before, more: events >= BATCHES[poller.batch] })
     }
 
     /// Reports events of sources that no system knows, and adds the woken waiters to `ready`. No such source
@@ -293,7 +306,7 @@ impl Netpoll {
         // Not `try_lock`: a thread in `poll_now` releases the lock at once. Giving up for its sake would
         // leave no thread blocked in the poller.
         let poller = self.poller.lock();
-        Some(Turn { netpoll: self, poller, until: None })
+        Some(Turn { netpoll: self, poller, until: None, most: usize::MAX })
     }
 
     /// Breaks the poll: makes the present wait return, or the next wait if no thread blocks. Further breaks
@@ -396,26 +409,29 @@ impl Netpoll {
         }
     }
 
-    /// Turns the events of a wait into waiters. *Runs on: the thread that has the poller's lock.*
+    /// Turns the events of a wait into waiters, and returns the number of events. *Runs on: the thread that
+    /// has the poller's lock.*
     fn deliver(
         &self,
         poller: &mut Poller,
         waited: io::Result<bool>,
         ready: &mut Vec<Waiter>,
-    ) -> io::Result<()> {
+    ) -> io::Result<usize> {
         self.counts.polls.fetch_add(1, Ordering::Relaxed);
-        if waited? {
-            let before = ready.len();
-            self.deliver_events(poller, ready);
-            self.counts.delivered.fetch_add((ready.len() - before) as u64, Ordering::Relaxed);
+        if !waited? {
+            return Ok(0);
         }
-        Ok(())
+        let before = ready.len();
+        let events = self.deliver_events(poller, ready);
+        self.counts.delivered.fetch_add((ready.len() - before) as u64, Ordering::Relaxed);
+        Ok(events)
     }
 
-    fn deliver_events(&self, poller: &mut Poller, ready: &mut Vec<Waiter>) {
-        let Poller { events, alarm, .. } = poller;
-        let round = self.arena.begin_round();
-        for event in events.iter() {
+    fn deliver_events(&self, poller: &mut Poller, ready: &mut Vec<Waiter>) -> usize {
+        let Poller { events, batch, alarm, .. } = poller;
+        let (round, mut count) = (self.arena.begin_round(), 0);
+        for event in events[*batch].iter() {
+            count += 1;
             match event.token() {
                 // Each untold event comes before its break, and the poller has noticed all breaks before
                 // this. A break that was noticed before its write ends a later wait, which comes here.
@@ -437,6 +453,7 @@ impl Netpoll {
                 Token(token) => round.deliver(SlotToken(token), what(event), ready),
             }
         }
+        count
     }
 }
 
@@ -468,9 +485,15 @@ pub struct Turn<'a> {
     poller: MutexGuard<'a, Poller>,
     /// The time that was published last.
     until: Option<u64>,
+    most: usize,
 }
 
 impl Turn<'_> {
+    /// Lets the wait return some `most` events: the others stay for the next poll.
+    pub fn at_most(&mut self, most: usize) {
+        self.most = most;
+    }
+
     /// Publishes until when the caller will block, by the caller's clock (`u64::MAX`: for ever). The caller's
     /// last look at timers and queues comes after this call, which fences: that look needs no fence.
     pub fn publish(&mut self, until: u64) {
@@ -494,7 +517,8 @@ impl Turn<'_> {
     /// The system's error if the wait fails. It fails only if this process has closed the poller's descriptor
     /// by mistake.
     pub fn block(self, until: u64, timeout: Option<Duration>, ready: &mut Vec<Waiter>) -> io::Result<()> {
-        self.block_by(until, timeout, ready, wait_for_events)
+        let most = self.most;
+        self.block_by(until, timeout, ready, |poller, timeout| wait_for_events(poller, most, timeout))
     }
 
     /// Blocks as `block` does, and also until `station` has an event, which the caller then polls. Returns
@@ -511,12 +535,12 @@ impl Turn<'_> {
         timeout: Option<Duration>,
         ready: &mut Vec<Waiter>,
     ) -> io::Result<bool> {
-        let mut is_ready = false;
+        let (mut is_ready, most) = (false, self.most);
         self.block_by(until, timeout, ready, |poller, timeout| {
             let [ours, foreign] = wait_for_any([poller.poll.as_raw_fd(), station.at()], timeout);
             is_ready = foreign;
             // A break that is not read here ends the next wait.
-            if ours { wait_for_events(poller, Some(Duration::ZERO)) } else { Ok(false) }
+            if ours { wait_for_events(poller, most, Some(Duration::ZERO)) } else { Ok(false) }
         })?;
         Ok(is_ready)
     }
@@ -542,7 +566,7 @@ impl Turn<'_> {
         let waited = self.netpoll.blocker.block(|| wait(poller, timeout));
         // `Blocker::block` has withdrawn it.
         self.until = None;
-        self.netpoll.deliver(poller, waited, ready)
+        self.netpoll.deliver(poller, waited, ready).map(drop)
     }
 }
 
@@ -588,10 +612,11 @@ fn all_slots_taken() -> io::Error {
 // reason: `errno` is a thread-local, and a caller that may resume on another OS thread must not keep its
 // address.
 
-/// Waits. Returns `false` if a signal ended the wait, which then has no events.
+/// Waits for some `most` events. Returns `false` if a signal ended the wait, which then has no events.
 #[inline(never)]
-fn wait_for_events(poller: &mut Poller, timeout: Option<Duration>) -> io::Result<bool> {
-    match poller.poll.poll(&mut poller.events, timeout) {
+fn wait_for_events(poller: &mut Poller, most: usize, timeout: Option<Duration>) -> io::Result<bool> {
+    poller.batch = usize::from(most > BATCHES[0]);
+    match poller.poll.poll(&mut poller.events[poller.batch], timeout) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
         Err(error) => Err(error),
@@ -647,8 +672,10 @@ mod tests {
         let register = |socket: &mut _| {
             let desc = netpoll.register(socket).unwrap();
             // There is room to write.
-            while netpoll.counters().polls == 0 || netpoll.poll_now(&mut Vec::new()) != Some(0) {
-                netpoll.poll_now(&mut Vec::new());
+            while netpoll.counters().polls == 0
+                || netpoll.poll_now(usize::MAX, &mut Vec::new()).is_none_or(|polled| polled.woken > 0)
+            {
+                netpoll.poll_now(usize::MAX, &mut Vec::new());
             }
             desc
         };
@@ -657,7 +684,7 @@ mod tests {
         };
         let polled = || {
             let mut ready = Vec::new();
-            netpoll.poll_now(&mut ready).unwrap();
+            netpoll.poll_now(usize::MAX, &mut ready).unwrap();
             ready.sort_unstable_by_key(|waiter: &Waiter| waiter.word());
             ready.into_iter().map(Waiter::word).collect::<Vec<_>>()
         };

@@ -130,21 +130,55 @@ fn a_late_event_does_not_reach_the_next_owner_of_the_place() {
 
     let mut ready = Vec::new();
     // The first poll reports both sockets as writable.
-    netpoll.poll_now(&mut ready).unwrap();
+    netpoll.poll_now(usize::MAX, &mut ready).unwrap();
     let stranger = Waiter::new(9);
     let attempt = new_desc.prepare(Direction::Read);
     assert_eq!(new_desc.wait(attempt, stranger), Ok(Wait::Park));
     new.send_to(b"to the old socket", old.local_addr().unwrap()).unwrap();
     for _ in 0..50 {
-        netpoll.poll_now(&mut ready).unwrap();
+        netpoll.poll_now(usize::MAX, &mut ready).unwrap();
         thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(ready, [], "an event of the old socket woke the new one's waiter");
     old.send_to(b"to the new socket", new.local_addr().unwrap()).unwrap();
     while ready.is_empty() {
-        netpoll.poll_now(&mut ready).unwrap();
+        netpoll.poll_now(usize::MAX, &mut ready).unwrap();
     }
     assert_eq!(ready, [stranger]);
+}
+
+/// Each poll takes a share, in the order of the events, and says when the rest is over.
+#[test]
+fn a_poll_for_few_events_leaves_the_others_to_the_next_polls() {
+    const SOCKETS: u64 = 100;
+    let netpoll = Arc::new(Netpoll::new().unwrap());
+    let socket = |_| {
+        let mut socket = UdpSocket::bind(any_port()).unwrap();
+        let desc = netpoll.register(&mut socket).unwrap();
+        (socket, desc)
+    };
+    let sockets: Vec<_> = (0..SOCKETS).map(socket).collect();
+    let mut ready = Vec::new();
+    // All are reported as writable.
+    let polled = netpoll.poll_now(usize::MAX, &mut ready).unwrap();
+    assert_eq!((polled.woken, polled.more), (0, false));
+    for (number, (_, desc)) in (1..).zip(&sockets) {
+        assert_eq!(desc.wait(desc.prepare(Direction::Read), Waiter::new(number)), Ok(Wait::Park));
+    }
+    for (socket, _) in &sockets {
+        socket.send_to(b"x", socket.local_addr().unwrap()).unwrap();
+    }
+    let mut polls = Vec::new();
+    while ready.len() < sockets.len() {
+        polls.push(netpoll.poll_now(1, &mut ready).unwrap());
+    }
+    assert!(polls[..2].iter().all(|polled| polled.more && polled.woken < 50), "{polls:?}");
+    assert_eq!(netpoll.poll_now(1, &mut ready).map(|polled| polled.more), Some(false));
+    assert_eq!(ready.len() as u64, SOCKETS);
+    // Where the system keeps the order of the events, the first socket comes first.
+    if cfg!(target_os = "linux") {
+        assert!(ready.iter().copied().map(Waiter::word).eq(1..=SOCKETS), "{ready:?}");
+    }
 }
 
 #[test]
@@ -153,7 +187,7 @@ fn a_withdrawn_waiter_is_not_woken() {
     let mut socket = UdpSocket::bind(any_port()).unwrap();
     let desc = netpoll.register(&mut socket).unwrap();
     let mut ready = Vec::new();
-    netpoll.poll_now(&mut ready).unwrap();
+    netpoll.poll_now(usize::MAX, &mut ready).unwrap();
     let (gone, stays) = (Waiter::new(1), Waiter::new(2));
     let attempt = desc.prepare(Direction::Read);
     assert_eq!(desc.wait(attempt, gone), Ok(Wait::Park));
@@ -161,7 +195,7 @@ fn a_withdrawn_waiter_is_not_woken() {
     assert!(desc.withdraw(Direction::Read, gone));
     socket.send_to(b"x", socket.local_addr().unwrap()).unwrap();
     while ready.is_empty() {
-        netpoll.poll_now(&mut ready).unwrap();
+        netpoll.poll_now(usize::MAX, &mut ready).unwrap();
     }
     assert_eq!(ready, [stays]);
     assert!(!desc.withdraw(Direction::Read, stays));

@@ -51,7 +51,7 @@ pub(crate) struct P {
     pub(crate) measured: Measured,
     /// The flight recorder. Only the holder records.
     pub(crate) recorder: Recorder,
-    /// Counts the rounds of the holder, for everything that happens every so many rounds, and in the first.
+    /// Counts the rounds of the holder, for everything that happens every so many rounds.
     /// The holder writes, sysmon reads.
     rounds: AtomicU32,
     /// For how long the G had kept the lent P when sysmon asked for the P, in ns.
@@ -60,6 +60,10 @@ pub(crate) struct P {
     pub(crate) busy: Busy,
     own: Own,
 }
+
+/// In one round of this many the global queue and the network come first (Go: `schedtick % 61`), or earlier
+/// (`poll_now`).
+pub(crate) const GLOBAL_FIRST: u32 = 61;
 
 /// In `Own::alerts`: an M left the netpoller or a promise to look, so perhaps no M watches the timers of any
 /// P and the network. See `poll::ensure_watcher`.
@@ -74,6 +78,8 @@ const ADDED: u8 = 4;
 pub(crate) struct Own {
     /// Picks from the run-next slot since a queue last had its turn.
     pub(crate) slice: Cell<u32>,
+    /// The next round in which the global queue and the network come first.
+    looks_in: Cell<u32>,
     coros: CorosOfP,
     pub(crate) gate: Gate,
     /// Chooses the wake-ups that are measured.
@@ -103,12 +109,14 @@ impl P {
             counters: Counters::default(),
             measured: Measured::default(),
             recorder: Recorder::new(),
-            // The first round is 0, a multiple of every number.
+            // The first round is 0.
             rounds: AtomicU32::new(u32::MAX),
             away_ns: AtomicU64::new(0),
             busy: Busy::default(),
             own: Own {
                 slice: Cell::new(0),
+                // The first round.
+                looks_in: Cell::new(0),
                 coros: CorosOfP::new(),
                 gate: Gate::new(),
                 sampler,
@@ -203,6 +211,17 @@ impl<'p> Held<'p> {
         let round = self.round().wrapping_add(1);
         self.p.rounds.store(round, Ordering::Relaxed);
         round
+    }
+
+    /// Returns `true` if the global queue and the network come first in this round.
+    #[inline]
+    pub(crate) fn looks_in(self, round: u32) -> bool {
+        round == self.own().looks_in.get()
+    }
+
+    /// Lets the global queue and the network come first so many rounds after this one, at least one.
+    pub(crate) fn looks_after(self, rounds: u32) {
+        self.own().looks_in.set(self.round().wrapping_add(rounds));
     }
 
     #[inline]

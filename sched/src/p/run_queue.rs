@@ -24,8 +24,8 @@ use crate::g::{G, GRef};
 use crate::p::steal_queue::StealQueue;
 use crate::stack::coro::Coro;
 
-/// From this number on the Gs of a queue are seldom in the cache when they come to run.
-const MANY: usize = 64;
+/// From this number on it pays to look ahead: the Gs of a queue may not be in the cache when they run.
+const MANY: usize = 8;
 /// One pick in this many takes a new or yielded G before a woken G.
 const FRESH_FIRST: u32 = 16;
 /// The most picks from the slot before the queues have their turn. A G in the slot runs in the slice of the G
@@ -184,6 +184,11 @@ impl RunQueue {
     pub(crate) fn is_empty(&self) -> bool {
         // SeqCst on the slot: pairs with `put_next`. The loads of the queues follow a fence of the caller.
         self.next.load(Ordering::SeqCst).is_null() && self.woken.is_empty() && self.fresh.is_empty()
+    }
+
+    /// Returns about how many woken Gs lie here, without the one in the slot.
+    pub(crate) fn woken_len(&self) -> usize {
+        self.woken.len()
     }
 
     /// Returns about how many Gs lie here. *Runs on: any thread.*

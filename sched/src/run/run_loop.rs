@@ -13,14 +13,11 @@ use crate::g::{GRef, Status};
 use crate::m::OwnM;
 use crate::m::release::release;
 use crate::notes::events::{At, Left, Stops, on_delay};
-use crate::p::Held;
+use crate::p::{GLOBAL_FIRST, Held};
 use crate::run::boundary;
 use crate::run::sched::Sched;
 use crate::stack::coro::Coro;
 use crate::sync::imposed_barrier;
-
-/// In one round of this many the global queue and the network come first (Go: `schedtick % 61`).
-pub(crate) const GLOBAL_FIRST: u32 = 61;
 
 impl Sched {
     /// Runs Gs until the M is to end. *Runs on: `m`, on its own stack.*
@@ -36,7 +33,8 @@ impl Sched {
     pub(crate) fn next_g(&self, m: OwnM<'_>, held: Held<'_>) -> Option<GRef> {
         let own = held.own();
         let round = held.next_round();
-        if round.is_multiple_of(GLOBAL_FIRST) {
+        if held.looks_in(round) {
+            held.looks_after(GLOBAL_FIRST);
             self.publish_handed(held);
             self.take_turns(m);
             self.poll_now(m, held);

@@ -27,7 +27,6 @@ use crate::g::payload::Stop;
 use crate::g::{GRef, Status};
 use crate::m::OwnM;
 use crate::run::boundary;
-use crate::run::run_loop::GLOBAL_FIRST;
 use crate::run::sched::Sched;
 use crate::stack::coro::Coro;
 use crate::sync::imposed_barrier;
@@ -142,7 +141,7 @@ impl Sched {
             || self.idle.any_wanting()
             || !m.home.is_empty()
             || own.is_alert()
-            || round.is_multiple_of(GLOBAL_FIRST)
+            || held.looks_in(round)
             || self.may_have_due_timers(held);
         if has_other_work {
             return None;

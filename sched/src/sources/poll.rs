@@ -13,36 +13,49 @@ use crate::g::wait::{Decision, Outcome};
 use crate::g::{GRef, Ticket};
 use crate::m::OwnM;
 use crate::notes::events::{At, Finds, on_delay};
-use crate::p::Held;
 use crate::p::event::By;
+use crate::p::{GLOBAL_FIRST, Held};
 use crate::run::sched::Sched;
 use crate::sources::net_wakers::{self, is_future};
 
 /// A wait for the network that is shorter than this was not worth the cost of waking.
 pub(crate) const QUICK_NS: u64 = 50_000;
+/// How many events a P takes at once if there are other Ps.
+const SHARE: usize = 32;
 
 impl Sched {
     /// Polls the network without blocking. Returns `true` if that woke a G.
+    ///
+    /// A P takes its share of the events, and looks again when it has run the woken Gs in its queue. So other
+    /// Ps take the next events, and no event is served long before an earlier one.
     pub(crate) fn poll_now(&self, m: OwnM<'_>, held: Held<'_>) -> bool {
         if !self.netpoll.has_sources() {
             return false;
         }
         let mut ready = m.own().ready.borrow_mut();
-        if self.netpoll.poll_now(&mut ready).is_none() {
-            return false;
-        }
+        let Some(polled) = self.netpoll.poll_now(self.share(), &mut ready) else { return false };
         self.netpoll.polled(clock::now());
         let woken = self.woken_gs(&mut ready);
         held.counters.net_wakes.add(woken.len() as u64);
         let any = !woken.is_empty();
         held.on_finds(Finds::Woken(woken.len()));
         self.ready_all(held, woken, By::Network);
+        if polled.more {
+            // Not before the Gs that wait here already have run: a long queue would stay long.
+            held.looks_after((held.queue.woken_len() as u32).clamp(1, GLOBAL_FIRST));
+        }
         any
+    }
+
+    /// Returns how many events a P takes at once.
+    fn share(&self) -> usize {
+        if self.procs() == 1 { usize::MAX } else { SHARE }
     }
 
     /// Blocks in the netpoller until an event, a break or `until`, and returns the Gs to run. *Runs on: `m`,
     /// without a P.*
-    pub(crate) fn wait_for_events(&self, m: OwnM<'_>, turn: Turn<'_>, until: u64) -> GList {
+    pub(crate) fn wait_for_events(&self, m: OwnM<'_>, mut turn: Turn<'_>, until: u64) -> GList {
+        turn.at_most(self.share());
         let mut ready = m.own().ready.borrow_mut();
         let start = clock::now();
         let ahead = until.saturating_sub(start);
@@ -70,7 +83,7 @@ impl Sched {
     /// Polls the network for sysmon when no M has polled for long. *Runs on: a thread without a P.*
     pub(crate) fn poll_from_outside(&self) {
         let mut ready = Vec::new();
-        if self.netpoll.poll_now(&mut ready).is_none() {
+        if self.netpoll.poll_now(usize::MAX, &mut ready).is_none() {
             return;
         }
         self.netpoll.polled(clock::now());
@@ -205,13 +218,67 @@ fn decide(ticket: Ticket) -> Option<GRef> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
     use std::time::Duration;
 
+    use netpoll::net::UdpSocket;
     use timers::clock;
 
     use crate::api::{park, sleep};
+    use crate::run::boundary::enter;
     use crate::run::sched::Sched;
-    use crate::supply::threads::tests::{config, spawn_in};
+    use crate::supply::threads::tests::{config, scheduler, spawn_in};
+
+    /// Polls once on a P while so many sockets have an event and all other Ps compute. Returns after how many
+    /// rounds that P looks at the network again.
+    fn rounds_after_a_poll(ps: usize, sockets: usize) -> u32 {
+        let sched = scheduler(ps);
+        let end = Arc::new(AtomicBool::new(false));
+        let others: Vec<_> = (1..ps)
+            .map(|_| {
+                let end = end.clone();
+                spawn_in(&sched, move || while !end.load(Ordering::Relaxed) {})
+            })
+            .collect();
+        let rounds = Arc::new(AtomicU32::new(0));
+        let (here, found) = (sched.clone(), rounds.clone());
+        let polls = spawn_in(&sched, move || {
+            while here.idle.idle_ps() > 0 {
+                park::yield_now();
+            }
+            // A new socket is reported as writable.
+            let socket = |_| {
+                let mut socket = UdpSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+                (here.netpoll.register(&mut socket).unwrap(), socket)
+            };
+            let _sockets: Vec<_> = (0..sockets).map(socket).collect();
+            let entered = enter().unwrap();
+            let (m, held) = (entered.m(), entered.held().unwrap());
+            held.looks_after(1000);
+            let polls = here.netpoll.counters().polls;
+            // The test ends by nextest's time-out if another thread polls for ever.
+            while here.netpoll.counters().polls == polls {
+                here.poll_now(m, held);
+            }
+            let looks = |n: &u32| held.looks_in(held.round().wrapping_add(*n));
+            found.store((1..=1000).find(looks).unwrap(), Ordering::Relaxed);
+        });
+        polls.join().unwrap();
+        end.store(true, Ordering::Relaxed);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert!(sched.begin_closing() && sched.cancel_all(None));
+        sched.end_threads();
+        rounds.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri does not switch stacks")]
+    fn a_p_that_leaves_events_to_other_ps_looks_again_soon() {
+        assert_eq!(rounds_after_a_poll(2, 40), 1, "no G waits");
+        assert_eq!(rounds_after_a_poll(2, 8), 1000, "it has taken all");
+        assert_eq!(rounds_after_a_poll(1, 40), 1000, "it is alone");
+    }
 
     /// The test's thread has the netpoller, until a time that never comes. So each timer that is reported
     /// breaks its wait. The only P is never idle, so only `ensure_watcher` reports timers.

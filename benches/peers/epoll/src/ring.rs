@@ -1,6 +1,6 @@
 //! An io_uring of one thread, tuned for sockets: completions are processed when this thread waits
-//! (`DEFER_TASKRUN`), each socket has one receive that goes on (multishot) into buffers that the kernel picks,
-//! and a send makes no completion unless it fails.
+//! (`DEFER_TASKRUN`). Each socket has one receive that goes on (multishot), into buffers that the kernel
+//! picks. A send makes no completion unless it fails.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -107,7 +107,7 @@ impl Ring {
     pub(crate) fn bytes(&self, event: &Event) -> &[u8] {
         let Some(number) = event.buffer else { return &[] };
         let start = usize::from(number) * BUFFER;
-        // SAFETY: the kernel writes to this buffer only until it names it in an event, and again after `give`.
+        // SAFETY: the kernel writes to this buffer only until it names it in an event, and after `give`.
         unsafe { std::slice::from_raw_parts(self.buffers.data.as_ptr().add(start), event.len) }
     }
 
