@@ -4,7 +4,7 @@
 //! ```sh
 //! cargo run --release -p benches --bin compare -- --rounds 5                 # everything
 //! cargo run --release -p benches --bin compare -- yield spawn --only ours,go
-//! cargo run --release -p benches --bin compare -- --from benches/results/2026-11-30-two-cores.jsonl   # only the plots
+//! cargo run --release -p benches --bin compare -- --from benches/results/2026-12-01-two-cores.jsonl   # only the plots
 //! ```
 //!
 //! `cases.rs` has the cases. `programs.rs` finds and builds the programs. `run.rs` does one run; `http.rs`
