@@ -13,6 +13,7 @@ cat >"$target/raw-calls.allowed" <<'EOF'
 sim clock_gettime: the check that a program with simulations has the line `runtime::sim!();`
 interpose clock_gettime: the time that C sees (sleep.rs)
 sim syscall: statx outside of a simulation, as the caller's own call
+timers clock_gettime: the time of the timers, which is the simulated time in a simulation, as that of std's `Instant` (clock/linux.rs)
 sched clock_gettime: the CPU time of a thread, which no simulation answers (watch/debugger.rs)
 sched pthread_sigmask raise: the effect of a signal without its handler, in that handler, where the hook is the system call (sys/default_effect.rs, stack/overflow.rs)
 sched pthread_self: whether a thread asks for its own stack (m/bounds.rs), by the name that the hook gives it; the trial of blocks (tls/try_out.rs), before any green thread
@@ -73,6 +74,7 @@ for crate, files in sorted(crates.items()):
 # The list allows names in the symbols of `runtime`, so its sources are read, too. Code of tests may call libc.
 call = re.compile(r"\blibc::(%s)\(" % "|".join(sorted(hooks)))
 BY_RIGHT = {
+    ("timers/src/clock/linux.rs", "clock_gettime"),  # In a simulation the simulated time.
     ("netpoll/src/raw.rs", "syscall"),  # Where the program defines no functions of libc.
     ("netpoll/src/sys/unix.rs", "poll"),  # Elsewhere than on Linux.
     ("sched/src/sys/unix.rs", "write"),  # Elsewhere than on Linux.
