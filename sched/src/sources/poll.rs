@@ -230,9 +230,9 @@ mod tests {
     use crate::run::sched::Sched;
     use crate::supply::threads::tests::{config, scheduler, spawn_in};
 
-    /// Polls once on a P while so many sockets have an event and all other Ps compute. Returns after how many
-    /// rounds that P looks at the network again.
-    fn rounds_after_a_poll(ps: usize, sockets: usize) -> u32 {
+    /// Polls on a P while so many sockets have an event and all other Ps compute, until the P is to look at
+    /// the network again soon. Returns after how many rounds.
+    fn rounds_after_a_poll(ps: usize, sockets: usize, attempts: usize) -> u32 {
         let sched = scheduler(ps);
         let end = Arc::new(AtomicBool::new(false));
         let others: Vec<_> = (1..ps)
@@ -247,22 +247,26 @@ mod tests {
             while here.idle.idle_ps() > 0 {
                 park::yield_now();
             }
-            // A new socket is reported as writable.
-            let socket = |_| {
-                let mut socket = UdpSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-                (here.netpoll.register(&mut socket).unwrap(), socket)
-            };
-            let _sockets: Vec<_> = (0..sockets).map(socket).collect();
             let entered = enter().unwrap();
             let (m, held) = (entered.m(), entered.held().unwrap());
-            held.looks_after(1000);
-            let polls = here.netpoll.counters().polls;
-            // The test ends by nextest's time-out if another thread polls for ever.
-            while here.netpoll.counters().polls == polls {
+            let mut least = 1000;
+            // Another thread may take the events of one attempt.
+            for _ in 0..attempts {
+                // A new socket is reported as writable.
+                let socket = |_| {
+                    let mut socket = UdpSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+                    (here.netpoll.register(&mut socket).unwrap(), socket)
+                };
+                let _sockets: Vec<_> = (0..sockets).map(socket).collect();
+                held.looks_after(1000);
                 here.poll_now(m, held);
+                let looks = |n: &u32| held.looks_in(held.round().wrapping_add(*n));
+                least = least.min((1..=1000).find(looks).unwrap());
+                if least < 1000 {
+                    break;
+                }
             }
-            let looks = |n: &u32| held.looks_in(held.round().wrapping_add(*n));
-            found.store((1..=1000).find(looks).unwrap(), Ordering::Relaxed);
+            found.store(least, Ordering::Relaxed);
         });
         polls.join().unwrap();
         end.store(true, Ordering::Relaxed);
@@ -275,9 +279,9 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri does not switch stacks")]
     fn a_p_that_leaves_events_to_other_ps_looks_again_soon() {
-        assert_eq!(rounds_after_a_poll(2, 40), 1, "no G waits");
-        assert_eq!(rounds_after_a_poll(2, 8), 1000, "it has taken all");
-        assert_eq!(rounds_after_a_poll(1, 40), 1000, "it is alone");
+        assert_eq!(rounds_after_a_poll(2, 40, 1000), 1, "no G waits");
+        assert_eq!(rounds_after_a_poll(2, 8, 3), 1000, "it has taken all");
+        assert_eq!(rounds_after_a_poll(1, 40, 3), 1000, "it is alone");
     }
 
     /// The test's thread has the netpoller, until a time that never comes. So each timer that is reported
