@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use common::Reactor;
 use netpoll::net::{TcpListener, TcpStream, UdpSocket};
-use netpoll::{Direction, Netpoll, PollDesc, Wait, Waiter};
+use netpoll::{Direction, Netpoll, PollDesc, Polled, Wait, Waiter};
 
 fn any_port() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, 0).into()
@@ -172,7 +172,9 @@ fn a_poll_for_few_events_leaves_the_others_to_the_next_polls() {
     while ready.len() < sockets.len() {
         polls.push(netpoll.poll_now(1, &mut ready).unwrap());
     }
-    assert!(polls[..2].iter().all(|polled| polled.more && polled.woken < 50), "{polls:?}");
+    // The model of kqueue returns fewer events than it may.
+    let more = |polled: &Polled| polled.more || cfg!(kqueue_model);
+    assert!(polls[..2].iter().all(|polled| more(polled) && polled.woken < 50), "{polls:?}");
     assert_eq!(netpoll.poll_now(1, &mut ready).map(|polled| polled.more), Some(false));
     assert_eq!(ready.len() as u64, SOCKETS);
     // Where the system keeps the order of the events, the first socket comes first.
