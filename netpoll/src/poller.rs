@@ -485,6 +485,7 @@ pub struct Turn<'a> {
     poller: MutexGuard<'a, Poller>,
     /// The time that was published last.
     until: Option<u64>,
+    /// About how many events the wait returns at most.
     most: usize,
 }
 
