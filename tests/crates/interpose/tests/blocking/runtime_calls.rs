@@ -14,23 +14,55 @@ const MILLI: Duration = Duration::from_millis(1);
 
 /// The table is locked by one test at a time.
 /// A wake-up of an M is a system call. By the hook of `syscall` it would take a lock of the table of futexes.
+/// Threads that wake others for a lock of parking_lot do take one, and wait here until the table is free again.
+/// So a few rounds, in which two threads have met at such a lock, may end late.
 #[test]
 fn ms_are_woken_while_the_table_of_futexes_is_locked() {
+    const ROUNDS: u32 = 50;
+    static RAN: AtomicU32 = AtomicU32::new(0);
+    /// The round for which the table is locked.
+    static LOCKED_FOR: AtomicU32 = AtomicU32::new(0);
     let _dog = Watchdog::new();
     let runtime = runtime::Builder::new().procs(2).build().unwrap();
-    static RAN: AtomicU32 = AtomicU32::new(0);
-    for round in 1..=50 {
-        // All Ms sleep.
-        std::thread::sleep(MILLI);
+    let all_ran = |round| RAN.load(SeqCst) == 4 * round;
+    let locks_the_table = |round| {
         with_table_locked(|| {
+            LOCKED_FOR.store(round, SeqCst);
+            let start = Instant::now();
+            while !all_ran(round) && start.elapsed() < 500 * MILLI {
+                std::hint::spin_loop();
+            }
+            all_ran(round)
+        })
+    };
+    std::thread::scope(|scope| {
+        let locker = scope.spawn(|| {
+            (1..=ROUNDS)
+                .filter(|&round| {
+                    // All Ms sleep.
+                    std::thread::sleep(MILLI);
+                    let in_time = locks_the_table(round);
+                    while !all_ran(round) {
+                        std::thread::yield_now();
+                    }
+                    in_time
+                })
+                .count()
+        });
+        for round in 1..=ROUNDS {
+            while LOCKED_FOR.load(SeqCst) < round {
+                std::thread::yield_now();
+            }
             for _ in 0..4 {
                 drop(runtime.spawn(|| RAN.fetch_add(1, SeqCst)));
             }
-            while RAN.load(SeqCst) < 4 * round {
-                std::hint::spin_loop();
+            while !all_ran(round) {
+                std::thread::yield_now();
             }
-        });
-    }
+        }
+        let in_time = locker.join().unwrap();
+        assert!(in_time >= 40, "{in_time} of {ROUNDS} rounds ended while the table was locked");
+    });
 }
 
 #[inline(never)]
