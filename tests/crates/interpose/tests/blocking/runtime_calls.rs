@@ -14,8 +14,8 @@ const MILLI: Duration = Duration::from_millis(1);
 
 /// The table is locked by one test at a time.
 /// A wake-up of an M is a system call. By the hook of `syscall` it would take a lock of the table of futexes.
-/// Threads that wake others for a lock of parking_lot do take one, and wait until the table is free again. So a
-/// few rounds, in which two threads have met at such a lock, may end late.
+/// Threads that wake others for a lock of parking_lot do take one, and wait until the table is free again.
+/// So a few rounds, in which two threads have met at such a lock, may end late.
 #[test]
 fn ms_are_woken_while_the_table_of_futexes_is_locked() {
     const ROUNDS: u32 = 50;
