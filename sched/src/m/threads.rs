@@ -7,10 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use super::M;
 use super::refusal::Refusal;
+use super::{M, MRef};
 use crate::g::Runtime;
 use crate::sync::{Mutex, MutexGuard};
+
+/// How many Ms a look at all of them takes out of the list at a time.
+const PORTION: usize = 64;
 
 /// All Ms of a runtime, with their threads.
 pub(crate) struct Threads {
@@ -51,6 +54,20 @@ impl Threads {
     /// Locks the list of Ms: no thread starts or ends while it is locked.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Ms> {
         self.ms.lock()
+    }
+
+    /// Calls `look` with each M, those without a thread included. The list is not locked during a call, and
+    /// only briefly between two portions. So threads start and end while there are many Ms to look at. *Runs
+    /// on: any thread.*
+    pub(crate) fn look_at_all(&self, mut look: impl FnMut(&M)) {
+        let mut portion = Vec::with_capacity(PORTION);
+        for from in (0..).step_by(PORTION) {
+            portion.extend(self.ms.lock().all.iter().skip(from).take(PORTION).map(|m| MRef::new(m)));
+            if portion.is_empty() {
+                return;
+            }
+            portion.drain(..).for_each(|m| look(m.m()));
+        }
     }
 
     /// Returns how many threads there are. *Runs on: any thread.*
@@ -145,5 +162,24 @@ impl Ms {
     /// Takes the handles of all threads that were not joined.
     pub(crate) fn take_joins(&mut self) -> Vec<thread::JoinHandle<()>> {
         std::mem::take(&mut self.joins).into_values().chain(self.ended.take()).collect()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_at_all_sees_each_m_once_and_leaves_the_list_free() {
+        let (threads, made) = (Threads::new(1), 3 * PORTION + 1);
+        for _ in 0..made {
+            threads.lock().take_free(std::ptr::null());
+        }
+        let mut seen = Vec::new();
+        threads.look_at_all(|m| {
+            assert!(threads.ms.try_lock().is_some(), "a thread could not start meanwhile");
+            seen.push(m.number);
+        });
+        assert_eq!(seen, (0..made).collect::<Vec<_>>());
     }
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::g::Status;
-use crate::m::M;
 use crate::notes::rescue::Rescue;
 use crate::p::P;
 use crate::p::histogram::Histogram;
@@ -245,11 +244,12 @@ impl Sched {
     /// Returns the number of Gs that run, and of Gs that are queued at the Ms to which they are bound. Adds
     /// the number of Ms with a G in `blocking` to `blocking`.
     fn count_at_ms(&self, blocking: &mut usize) -> (u64, usize) {
-        let ms = self.threads.lock();
-        let runs = |m: &M| m.running().is_some_and(|g| g.status() == Status::Running);
-        let running = ms.all().iter().filter(|m| runs(m)).count();
-        let blocks = |m: &M| m.running_or_hooked().is_some_and(|g| g.binding.is_blocking());
-        *blocking += ms.all().iter().filter(|m| blocks(m)).count();
-        (running as u64, ms.all().iter().map(|m| m.home.len()).sum())
+        let (mut running, mut home) = (0, 0);
+        self.threads.look_at_all(|m| {
+            running += u64::from(m.running().is_some_and(|g| g.status() == Status::Running));
+            *blocking += usize::from(m.running_or_hooked().is_some_and(|g| g.binding.is_blocking()));
+            home += m.home.len();
+        });
+        (running, home)
     }
 }

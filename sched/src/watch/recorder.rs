@@ -195,12 +195,14 @@ impl Rings {
     /// Returns the sleeps that have not ended yet.
     fn naps(&self) -> Naps {
         let Some(sched) = self.sched.upgrade() else { return Naps::new() };
-        let ms = sched.threads.lock();
-        ms.all()
-            .iter()
-            .map(|m| (m.number, m.sleep.nap.word()))
-            .filter(|(_, nap)| nap.how().is_some())
-            .collect()
+        let mut naps = Naps::new();
+        sched.threads.look_at_all(|m| {
+            let nap = m.sleep.nap.word();
+            if nap.how().is_some() {
+                naps.insert((m.number, nap));
+            }
+        });
+        naps
     }
 }
 

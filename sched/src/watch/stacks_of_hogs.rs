@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::g::GRef;
 use crate::g::binding::Binding;
-use crate::m::{M, MRef};
+use crate::m::M;
 use crate::notes::hogs::Hogging;
 use crate::notes::rescue::RescuesAt;
 use crate::run::sched::Sched;
@@ -42,16 +42,15 @@ impl Sched {
     /// on: any thread.*
     pub fn look_at_running(&self, mut tell: impl FnMut(u64, &StackCopy, bool)) {
         let mut blocked = StackCopy::default();
-        let ms: Vec<MRef> = self.threads.lock().all().iter().map(|m| MRef::new(m)).collect();
-        for m in ms.iter().map(MRef::m) {
-            let Some(g) = m.running().filter(|_| m.tid() != 0) else { continue };
+        self.threads.look_at_all(|m| {
+            let Some(g) = m.running().filter(|_| m.tid() != 0) else { return };
             let hogging = Hogging::new(m, g, None, may_interrupt(m, g));
             if hogging.computes {
                 self.capture(&hogging, PATIENCE_OF_DUMPS, |copy| tell(hogging.id, copy, true));
             } else if hogging.copy_blocked(&mut blocked) {
                 tell(hogging.id, &blocked, false);
             }
-        }
+        });
     }
 
     /// Calls `read` with a copy of the stack of `hogging`, unless the M does not answer within `patience`.
