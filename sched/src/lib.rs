@@ -332,6 +332,7 @@ mod p {
     pub(crate) mod counters;
     pub(crate) mod event;
     pub(crate) mod lease;
+    mod next_slot;
     pub(crate) mod ring;
     mod steal_queue;
 }

@@ -15,6 +15,7 @@ pub(crate) mod histogram;
 pub(crate) mod lease;
 pub(crate) mod locked_queue;
 pub(crate) mod measured;
+mod next_slot;
 pub(crate) mod recorder;
 pub(crate) mod ring;
 pub(crate) mod run_queue;

@@ -15,12 +15,11 @@
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crossbeam_utils::CachePadded;
 
 use crate::g::{G, GRef};
+use crate::p::next_slot::NextSlot;
 use crate::p::steal_queue::StealQueue;
 use crate::stack::coro::Coro;
 
@@ -32,13 +31,12 @@ const FRESH_FIRST: u32 = 16;
 /// that readied it. Without this limit two Gs could hand the P to each other for ever.
 const SLICE: u32 = 64;
 
-/// The run queue of one P. Only the holder of the P uses it, but for `take_next`, `steal`, `is_empty` and
-/// `len`.
+/// The run queue of one P. Only the holder of the P uses it, but for `steal`, `is_empty` and `len`.
 pub(crate) struct RunQueue {
     /// The next G to run, which no thief sees: the holder pops before it runs another G, or publishes
     /// it. It also publishes before it gives the P up.
     handed: Cell<Option<GRef>>,
-    next: AtomicPtr<G>,
+    next: NextSlot<G>,
     woken: CachePadded<StealQueue<G>>,
     fresh: CachePadded<StealQueue<G>>,
 }
@@ -47,7 +45,7 @@ impl RunQueue {
     pub(crate) fn new() -> Self {
         RunQueue {
             handed: Cell::new(None),
-            next: AtomicPtr::new(ptr::null_mut()),
+            next: NextSlot::new(),
             woken: CachePadded::new(StealQueue::new()),
             fresh: CachePadded::new(StealQueue::new()),
         }
@@ -56,17 +54,27 @@ impl RunQueue {
     /// Puts a G into the run-next slot (Go: `runqput` with `next`).
     #[inline]
     pub(crate) fn put_next(&self, g: GRef) {
-        // SeqCst: publishes work; pairs with the maker's next look at the idle counts (`Idle::idle_ps`).
-        let displaced = self.next.swap(ptr::from_ref(g).cast_mut(), Ordering::SeqCst);
-        if let Some(g) = as_g(displaced) {
+        if let Some(g) = self.next.put(g) {
             self.woken.push(g);
         }
     }
 
+    /// Returns `true` if thieves may take the G in the slot.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.next.is_open()
+    }
+
+    /// Lets thieves take the G in the slot from here on. Returns `true` if there is one: the caller then
+    /// wakes an M for it, as for each `put_next`.
+    pub(crate) fn open(&self) -> bool {
+        self.next.open();
+        !self.next.is_empty()
+    }
+
     /// Returns `true` if one G waits here, in the slot or in a queue. *Runs on: the holder of the P.*
     pub(crate) fn has_one(&self) -> bool {
-        let next = usize::from(!self.next.load(Ordering::Relaxed).is_null());
-        next + self.woken.len() + self.fresh.len() == 1
+        self.len() == 1
     }
 
     /// Makes `g` the next G to run. The caller is off to pop, so no thief need see `g`, and no M be woken for
@@ -120,7 +128,7 @@ impl RunQueue {
             return Some(g);
         }
         if !Self::is_over(*slice)
-            && let Some(g) = self.take_next()
+            && let Some(g) = self.next.take()
         {
             *slice += 1;
             return Some(g);
@@ -131,7 +139,7 @@ impl RunQueue {
         } else {
             Self::pop_oldest(&self.woken).or_else(|| Self::pop_oldest(&self.fresh))
         };
-        queued.or_else(|| self.take_next())
+        queued.or_else(|| self.next.take())
     }
 
     /// Takes the oldest G of a queue, and looks ahead if many wait behind it.
@@ -159,31 +167,20 @@ impl RunQueue {
         }
     }
 
-    /// Takes the G in the slot, if any. *Runs on: any thread.*
-    #[inline]
-    pub(crate) fn take_next(&self) -> Option<GRef> {
-        // Loads first: an empty slot then costs no read-modify-write.
-        if self.next.load(Ordering::Relaxed).is_null() {
-            return None;
-        }
-        // Acquire: pairs with `put_next`, so that this thread sees what the waker wrote.
-        as_g(self.next.swap(ptr::null_mut(), Ordering::Acquire))
-    }
-
     /// Moves up to half of one queue of `self` into `into` and returns one of the moved Gs. Takes the G in
     /// the slot if both queues are empty and `also_next` is set. *Runs on: the holder of `into`'s P.*
     pub(crate) fn steal(&self, into: &RunQueue, also_next: bool) -> Option<GRef> {
         self.woken
             .steal(|g| into.woken.push(g))
             .or_else(|| self.fresh.steal(|g| into.fresh.push(g)))
-            .or_else(|| if also_next { self.take_next() } else { None })
+            .or_else(|| if also_next { self.next.steal() } else { None })
     }
 
     /// Returns `true` if there is no G here. *Runs on: any thread.*
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        // SeqCst on the slot: pairs with `put_next`. The loads of the queues follow a fence of the caller.
-        self.next.load(Ordering::SeqCst).is_null() && self.woken.is_empty() && self.fresh.is_empty()
+        // The loads of the queues follow a fence of the caller.
+        self.next.is_empty() && self.woken.is_empty() && self.fresh.is_empty()
     }
 
     /// Returns about how many woken Gs lie here, without the one in the slot.
@@ -193,19 +190,14 @@ impl RunQueue {
 
     /// Returns about how many Gs lie here. *Runs on: any thread.*
     pub(crate) fn len(&self) -> usize {
-        let next = usize::from(!self.next.load(Ordering::Relaxed).is_null());
-        next + self.woken.len() + self.fresh.len()
+        self.next.len() + self.woken.len() + self.fresh.len()
     }
-}
-
-#[inline]
-fn as_g(g: *mut G) -> Option<GRef> {
-    // SAFETY: only `put_next` writes the slot, and writes references to Gs, which are never freed.
-    unsafe { g.as_ref() }
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use std::ptr;
+
     use super::*;
     use crate::g::table;
 
@@ -242,6 +234,8 @@ mod tests {
         queue.hand(g);
         assert!(queue.is_empty() && queue.steal(&thief, true).is_none());
         assert!(queue.publish_handed() && !queue.is_empty());
+        assert!(queue.steal(&thief, true).is_none(), "the slot of a lone P is closed");
+        assert!(queue.open() && queue.is_open());
         assert!(queue.steal(&thief, true).is_some_and(|stolen| ptr::eq(stolen, g)));
         table::give([g]);
     }

@@ -36,6 +36,7 @@ impl Sched {
         if held.looks_in(round) {
             held.looks_after(GLOBAL_FIRST);
             self.publish_handed(held);
+            self.open_to_thieves(held);
             self.take_turns(m);
             self.poll_now(m, held);
             on_delay(At::P(held));
@@ -67,6 +68,14 @@ impl Sched {
     #[inline]
     pub(crate) fn publish_handed(&self, held: Held<'_>) {
         if held.queue.publish_handed() {
+            self.wake_for_one(held);
+        }
+    }
+
+    /// Lets thieves take the G in the slot of this P, once there are other Ps (`p/next_slot.rs`).
+    #[inline]
+    fn open_to_thieves(&self, held: Held<'_>) {
+        if !held.queue.is_open() && self.procs() > 1 && held.queue.open() {
             self.wake_for_one(held);
         }
     }

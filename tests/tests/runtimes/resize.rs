@@ -459,6 +459,39 @@ fn fewer_ps_while_no_further_os_thread_is_allowed() {
     }
 }
 
+/// No thief takes what a green thread of a lone P has woken last. Thieves do from the second P on, also while
+/// that green thread computes. Without sysmon no other thread would run it.
+#[test]
+fn what_was_woken_last_is_stolen_once_there_is_a_second_p() {
+    for round in 0..20 {
+        with_built(Builder::new().procs(1).sysmon(false), |runtime| {
+            let computes = runtime.spawn(move || {
+                let ran = Arc::new(AtomicBool::new(false));
+                let woken = spawn({
+                    let ran = ran.clone();
+                    move || {
+                        (0..2).for_each(|_| park());
+                        ran.store(true, SeqCst);
+                    }
+                });
+                runtime::yield_now();
+                woken.thread().unpark();
+                // In every other round it is still there when the second P comes.
+                if round % 2 == 0 {
+                    runtime::yield_now();
+                }
+                Handle::current().set_procs(2).unwrap();
+                // The holder of the P looks around in one of these rounds.
+                (0..200).for_each(|_| runtime::yield_now());
+                woken.thread().unpark();
+                spin_until(|| ran.load(SeqCst));
+                woken.join().unwrap();
+            });
+            computes.join().unwrap();
+        });
+    }
+}
+
 fn spin_until(is_so: impl Fn() -> bool) {
     let start = Instant::now();
     while !is_so() {
