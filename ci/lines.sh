@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Counts the cache lines that move between OS threads in each operation of benches/lines/operations.rs, with 64 Ps, and compares the counts
-# with benches/lines.txt. The script fails if in each of five runs an operation moves more lines, or writes a line that all Ps share at a new
-# place. With --write the script writes the greatest counts of ten runs to that file instead. benches/README.md reads the table. Needs a
-# nightly toolchain.
+# with benches/lines.txt. The script fails if in each of five runs an operation moves more lines, or writes lines that all Ps share more
+# often. With --write the script writes the greatest counts of ten runs to that file instead; those of a loaded machine, which has more in
+# `steal` and `rescue`, are added by hand. benches/README.md reads the table. Needs a nightly toolchain.
 # Usage: ci/lines.sh [--write | OPTION ..]   (OPTION: of the program, such as `--procs 256`, `--places spawn`; then nothing is compared)
 #
 # The program is built with `-Zsanitizer=thread`, and linked with a model of caches (benches/lines/hooks) in the place of ThreadSanitizer.
