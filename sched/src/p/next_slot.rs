@@ -3,7 +3,8 @@
 //! A thief may take the G, because the P may compute for long. So the holder needs a locked instruction to
 //! put a G in, and one to take it out, while other Ps exist. The slot of a runtime with one P is closed: no
 //! thief touches it, and plain accesses do. That is an eighth of a message between two green threads. When a
-//! second P comes, the holder opens the slot for good, in the next round in which it looks around:
+//! second P comes, the holder opens the slot for good, in the next round in which it looks around. The slots
+//! of other Ps are opened before their first use.
 //!
 //! ```text
 //!   the holder                                    a thief

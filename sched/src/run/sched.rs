@@ -258,7 +258,11 @@ impl Sched {
         for index in new.clone() {
             self.heaps.open(index);
             let sampler = Sampler::new(self.config.measure_all, self.events.spawns.is_some());
-            self.ps[index].get_or_init(|| Box::new(P::new(index, sys::barrier::is_there(), sampler)));
+            let p = self.ps[index].get_or_init(|| Box::new(P::new(index, sys::barrier::is_there(), sampler)));
+            // No thread uses the P yet. An M may get it for a G that goes on, without a look around first.
+            if new.end > 1 {
+                p.queue.open();
+            }
         }
         // Release: pairs with the Acquire in `made`.
         self.made.store(new.end, Ordering::Release);
@@ -470,7 +474,19 @@ impl std::fmt::Debug for Sched {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::supply::threads::tests::config;
     use crate::sync::{apart, lines};
+
+    /// An M may get a P for a G that goes on, and that G may wake another, before the first look around.
+    #[test]
+    fn only_the_slot_of_a_lone_p_is_closed() {
+        let open = |sched: &Sched| sched.ps().map(|p| p.queue.is_open()).collect::<Vec<_>>();
+        let lone = Sched::new(config(1)).unwrap();
+        assert_eq!(open(&lone), [false]);
+        lone.make_ps(3);
+        assert_eq!(open(&lone), [false, true, true], "the holder of the first opens its slot");
+        assert_eq!(open(&Sched::new(config(2)).unwrap()), [true, true]);
+    }
 
     #[test]
     fn what_is_written_lies_apart_from_what_each_m_reads() {
