@@ -57,8 +57,8 @@ impl Threads {
     }
 
     /// Calls `look` with each M, those without a thread included. The list is not locked during a call, and
-    /// only briefly between two portions. So threads start and end while there are many Ms to look at. An M
-    /// that is made meanwhile may be left out. *Runs on: any thread.*
+    /// only briefly between two portions. So threads start and end while there are many Ms to look at. A
+    /// new M may be left out. *Runs on: any thread.*
     pub(crate) fn look_at_all(&self, mut look: impl FnMut(&M)) {
         let mut portion = Vec::with_capacity(PORTION);
         for from in (0..).step_by(PORTION) {
