@@ -479,6 +479,7 @@ mod tests {
 
     /// An M may get a P for a G that goes on, and that G may wake another, before the first look around.
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no netpoller")]
     fn only_the_slot_of_a_lone_p_is_closed() {
         let open = |sched: &Sched| sched.ps().map(|p| p.queue.is_open()).collect::<Vec<_>>();
         let lone = Sched::new(config(1)).unwrap();
