@@ -1,16 +1,22 @@
 //! The arena of descriptors: slots that never move, found by the token that the system returns with an event.
 //!
 //! A token is a slot's index and its generation. The generation is odd while the slot is free, and changes
-//! when the slot is given back. So the token of a late event matches no slot. An event that has matched just
-//! *before* is still being delivered, and meanwhile the slot must get no new owner. So deliveries happen in
-//! rounds, with an odd number while a round runs. A slot given back during a round stays out of use until
-//! that round is over. (Protocol 3 in `lib.rs`.)
+//! when the slot is given back. So the token of a late event matches no slot. An event that has matched
+//! just *before* is still being delivered, and meanwhile the slot must get no new owner. So deliveries
+//! happen in rounds, with an odd number while a round runs. A slot given back during a round stays out of
+//! use until that round is over. (Protocol 3 in `lib.rs`.) Each poller has its own rounds: a slot waits
+//! for those of all pollers that its source was registered with, one after the other.
+
+#[cfg_attr(any(not(target_os = "linux"), portable), allow(dead_code, reason = "sources move on Linux alone"))]
+mod at;
+
+pub(crate) use at::{At, SHARED};
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
 
 use crate::semaphore::Semaphore;
-use crate::sync::{AtomicU32, AtomicUsize, CacheLine, Mutex, Ordering, broken, fence};
+use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, CacheLine, Mutex, Ordering, broken, fence};
 use crate::waiter::{Direction, Waiter};
 
 /// 64-bit systems have 2^32 indices and 2^32 generations; 32-bit systems have a million indices and 4096
@@ -23,8 +29,13 @@ const GENERATION_MASK: u32 = (usize::MAX >> INDEX_BITS) as u32;
 const FIRST: usize = if cfg!(loom) { 1 } else { 64 };
 const CHUNKS: usize = (INDEX_BITS - FIRST.ilog2()) as usize;
 
-/// The highest tokens belong to the netpoller's own sources: the waker and the alarm.
-const RESERVED: usize = 3;
+/// How many near pollers there can be: with the shared one as many as a word has bits.
+pub(crate) const MOST_NEAR: usize = 63;
+
+/// The highest tokens belong to the netpoller's own sources: the waker, the alarm, the station, and the near
+/// pollers.
+pub(crate) const OWN: usize = 3;
+const RESERVED: usize = OWN + MOST_NEAR;
 /// How many slots there can be. All chunks together hold `FIRST` slots less than an index can number.
 const CAPACITY: usize = INDEX_MASK + 1 - if FIRST > RESERVED { FIRST } else { RESERVED };
 
@@ -33,13 +44,22 @@ const CAPACITY: usize = INDEX_MASK + 1 - if FIRST > RESERVED { FIRST } else { RE
 pub(crate) struct Slot {
     /// Even: has an owner. Odd: free.
     generation: AtomicU32,
+    /// With which pollers the source was registered since the slot was taken: a bit for each.
+    pollers: AtomicU64,
+    pub(crate) at: At,
     read: Semaphore,
     write: Semaphore,
 }
 
 impl Slot {
     fn new() -> Slot {
-        Slot { generation: AtomicU32::new(1), read: Semaphore::new(), write: Semaphore::new() }
+        Slot {
+            generation: AtomicU32::new(1),
+            pollers: AtomicU64::new(0),
+            at: At::new(),
+            read: Semaphore::new(),
+            write: Semaphore::new(),
+        }
     }
 
     pub(crate) fn side(&self, direction: Direction) -> &Semaphore {
@@ -58,6 +78,8 @@ impl Slot {
     fn begin(&self) -> u32 {
         self.read.reset();
         self.write.reset();
+        self.pollers.store(1 << SHARED, Ordering::Relaxed);
+        self.at.reset();
         let generation = self.generation.load(Ordering::Relaxed).wrapping_add(1);
         // Release: a delivery that matches this generation (`Slot::is`) finds the semaphores reset.
         self.generation.store(generation, Ordering::Release);
@@ -69,6 +91,13 @@ impl Slot {
         debug_assert!(generation.is_multiple_of(2), "a free slot was given back");
         // Relaxed: `Arena::give_back` fences.
         self.generation.store(generation.wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Notes that the source is about to be registered with that poller, too. *Runs on: any thread that keeps
+    /// the owner.*
+    pub(crate) fn join(&self, poller: usize) {
+        // Relaxed: the owner gives the slot back after this.
+        self.pollers.fetch_or(1 << poller, Ordering::Relaxed);
     }
 
     fn is(&self, generation: u32) -> bool {
@@ -88,7 +117,7 @@ impl SlotToken {
 
     /// A token of the netpoller itself, which no slot has.
     pub(crate) const fn reserved(which: usize) -> SlotToken {
-        assert!(which < RESERVED);
+        assert!(which < OWN);
         SlotToken(usize::MAX - which)
     }
 
@@ -106,15 +135,25 @@ pub(crate) struct Arena {
     free: Mutex<Free>,
     /// On a cache line of its own, because each M that looks for work reads it.
     in_use: CacheLine<AtomicUsize>,
-    /// Odd while a round of deliveries is under way.
+    /// Odd while the shared poller has a round of deliveries under way.
     round: AtomicU32,
+    /// The same of each near poller.
+    near_rounds: [OnceLock<Box<CacheLine<AtomicU32>>>; MOST_NEAR],
 }
 
 struct Free {
-    /// Slots given back, oldest first, each with the round's number of that moment.
-    given_back: VecDeque<(usize, u32)>,
+    /// Slots given back, oldest first.
+    given_back: VecDeque<GivenBack>,
     /// Indices from here on were never used.
     fresh: usize,
+}
+
+struct GivenBack {
+    index: usize,
+    /// The pollers with rounds that may still be under way: a bit for each.
+    pollers: u64,
+    /// The number of the round of the first of these pollers, after the slot was given back.
+    round: u32,
 }
 
 impl Arena {
@@ -128,6 +167,15 @@ impl Arena {
             free: Mutex::new(Free { given_back: VecDeque::new(), fresh: 0 }),
             in_use: CacheLine(AtomicUsize::new(0)),
             round: AtomicU32::new(0),
+            near_rounds: [const { OnceLock::new() }; MOST_NEAR],
+        }
+    }
+
+    /// Returns the number of the rounds of a poller.
+    fn round(&self, poller: usize) -> &AtomicU32 {
+        match poller {
+            SHARED => &self.round,
+            near => &self.near_rounds[near - 1].get_or_init(|| Box::new(CacheLine(AtomicU32::new(0)))).0,
         }
     }
 
@@ -142,11 +190,10 @@ impl Arena {
 
     fn free_index(&self) -> Option<usize> {
         let mut free = self.free.lock();
-        if let Some(&(index, round)) = free.given_back.front()
-            && self.is_over(round)
+        if let Some(oldest) = free.given_back.front_mut()
+            && self.are_over(oldest)
         {
-            free.given_back.pop_front();
-            return Some(index);
+            return free.given_back.pop_front().map(|oldest| oldest.index);
         }
         // The oldest slot must wait for its round, so this takes a fresh slot. A round is short, so this
         // happens to few slots.
@@ -157,12 +204,24 @@ impl Arena {
         None
     }
 
-    fn is_over(&self, round: u32) -> bool {
-        // Acquire: the partner is `Round::drop`. All that the round did to the slot comes before its next
-        // owner.
-        round.is_multiple_of(2)
-            || self.round.load(Ordering::Acquire) != round
-            || broken!("netpoll_reuse_in_round")
+    /// Returns `true` if no round of any of its pollers can still deliver to the former owner of the slot.
+    fn are_over(&self, slot: &mut GivenBack) -> bool {
+        // Acquire, here and below: the partner is `Round::drop`. All that the round did to the slot comes
+        // before its next owner.
+        let is_over = |round: u32, poller| {
+            round.is_multiple_of(2)
+                || self.round(poller).load(Ordering::Acquire) != round
+                || broken!("netpoll_reuse_in_round")
+        };
+        while is_over(slot.round, first(slot.pollers)) {
+            slot.pollers &= slot.pollers - 1;
+            if slot.pollers == 0 || broken!("netpoll_reuse_in_near_round") {
+                return true;
+            }
+            // The rounds that matter began before the fence in `give_back`, which comes before this load.
+            slot.round = self.round(first(slot.pollers)).load(Ordering::Acquire);
+        }
+        false
     }
 
     /// The slot of an index that `take` has returned.
@@ -172,7 +231,6 @@ impl Arena {
     }
 
     /// The token of a slot that has an owner. *Runs on: the owner of the descriptor.*
-    #[cfg(any(windows, all(portable, not(kqueue_model))))]
     pub(crate) fn token(&self, index: usize) -> SlotToken {
         // Relaxed: only the owner ends the generation, so it does not change during this call.
         SlotToken::new(index, self.slot(index).generation.load(Ordering::Relaxed))
@@ -196,9 +254,10 @@ impl Arena {
         fence(Ordering::SeqCst);
         // Acquire: pairs with `Round::drop`. If the number is even, all that the last round did comes before
         // the next owner.
-        let round = self.round.load(Ordering::Acquire);
+        let pollers = self.slot(index).pollers.load(Ordering::Relaxed);
+        let round = self.round(first(pollers)).load(Ordering::Acquire);
         self.in_use.0.fetch_sub(1, Ordering::Relaxed);
-        self.free.lock().given_back.push_back((index, round));
+        self.free.lock().given_back.push_back(GivenBack { index, pollers, round });
     }
 
     /// How many slots have an owner.
@@ -221,12 +280,13 @@ impl Arena {
         }
     }
 
-    /// Begins a round of deliveries. *Runs on: the poller.*
-    pub(crate) fn begin_round(&self) -> Round<'_> {
-        self.round.fetch_add(1, Ordering::Relaxed);
+    /// Begins a round of deliveries. *Runs on: the thread that has the lock of that poller.*
+    pub(crate) fn begin_round(&self, poller: usize) -> Round<'_> {
+        let number = self.round(poller);
+        number.fetch_add(1, Ordering::Relaxed);
         // The partner is the fence in `give_back`.
         fence(Ordering::SeqCst);
-        Round { arena: self }
+        Round { arena: self, number }
     }
 }
 
@@ -244,6 +304,8 @@ pub(crate) struct What {
 /// A round of deliveries. While it lives, a slot that is given back gets no new owner.
 pub(crate) struct Round<'a> {
     arena: &'a Arena,
+    /// That of its poller.
+    number: &'a AtomicU32,
 }
 
 impl Round<'_> {
@@ -255,9 +317,14 @@ impl Round<'_> {
 
 impl Drop for Round<'_> {
     fn drop(&mut self) {
-        // Release: the partners are the loads in `is_over` and `give_back`.
-        self.arena.round.fetch_add(1, Ordering::Release);
+        // Release: the partners are the loads in `are_over` and `give_back`.
+        self.number.fetch_add(1, Ordering::Release);
     }
+}
+
+/// The first of these pollers: a bit for each.
+fn first(pollers: u64) -> usize {
+    pollers.trailing_zeros() as usize
 }
 
 /// The chunk of an index, and the place in that chunk.
@@ -289,7 +356,7 @@ mod tests {
         let (chunk, offset) = place(last);
         assert!(chunk < CHUNKS && offset < FIRST << chunk);
         let token = SlotToken::new(last, u32::MAX);
-        assert!((0..RESERVED).all(|which| SlotToken::reserved(which) != token));
+        assert!(token.0 <= usize::MAX - RESERVED && SlotToken::reserved(0).0 == usize::MAX);
         assert_eq!((token.index(), token.generation()), (last, GENERATION_MASK));
     }
 
@@ -308,7 +375,7 @@ mod tests {
     fn a_slot_given_back_during_a_round_is_used_again_after_it() {
         let arena = Arena::new();
         let first = arena.take().unwrap();
-        let round = arena.begin_round();
+        let round = arena.begin_round(SHARED);
         arena.give_back(first.index());
         let second = arena.take().unwrap();
         assert_ne!(first.index(), second.index());
@@ -324,16 +391,26 @@ mod model {
     use loom::sync::Arc;
     use loom::thread;
 
-    #[test]
-    fn a_late_event_does_not_reach_the_next_owner() {
-        loom::model(|| {
-            let arena = Arc::new(Arena::new());
+    /// Makes the numbers of the near pollers' rounds: loom does not see that `OnceLock` orders their making.
+    fn with_near_rounds() -> Arc<Arena> {
+        let arena = Arena::new();
+        [1, 2].map(|poller| arena.round(poller));
+        Arc::new(arena)
+    }
+
+    /// A poller delivers an event of a former owner while the slot gets its next one. `joins` are the pollers
+    /// that the source has moved to.
+    fn a_late_event(poller: usize, joins: &'static [usize]) {
+        loom::model(move || {
+            let arena = with_near_rounds();
             let old = arena.take().unwrap();
+            joins.iter().for_each(|poller| arena.slot(old.index()).join(*poller));
             let poller = thread::spawn({
                 let arena = Arc::clone(&arena);
                 move || {
                     let mut woken = Vec::new();
-                    arena.begin_round().deliver(old, What { read: true, ..What::default() }, &mut woken);
+                    let what = What { read: true, ..What::default() };
+                    arena.begin_round(poller).deliver(old, what, &mut woken);
                     woken
                 }
             });
@@ -348,13 +425,47 @@ mod model {
     }
 
     #[test]
+    fn a_late_event_does_not_reach_the_next_owner() {
+        a_late_event(SHARED, &[]);
+    }
+
+    #[test]
+    fn nor_does_one_of_a_poller_that_the_source_has_left_or_moved_to() {
+        a_late_event(SHARED, &[1]);
+        a_late_event(1, &[1, 2]);
+        a_late_event(2, &[1, 2]);
+    }
+
+    /// The slot is given back by one thread and taken by another, which then looks at the second poller.
+    #[test]
+    fn nor_does_one_that_another_thread_waits_for() {
+        loom::model(|| {
+            let arena = with_near_rounds();
+            let old = arena.take().unwrap();
+            arena.slot(old.index()).join(1);
+            let (giver, poller) = (Arc::clone(&arena), Arc::clone(&arena));
+            let giver = thread::spawn(move || giver.give_back(old.index()));
+            let poller = thread::spawn(move || {
+                let mut woken = Vec::new();
+                poller.begin_round(1).deliver(old, What { read: true, ..What::default() }, &mut woken);
+                woken
+            });
+            let new = arena.take().unwrap();
+            let side = arena.slot(new.index()).side(Direction::Read);
+            assert_eq!(side.wait(side.seen(), Waiter::new(2)), Ok(Wait::Park));
+            giver.join().unwrap();
+            assert_eq!(poller.join().unwrap(), [], "the event of a former owner woke the next owner");
+        });
+    }
+
+    #[test]
     fn an_event_reaches_the_owner_after_any_reuse() {
         loom::model(|| {
             let arena = Arc::new(Arena::new());
             let old = arena.take().unwrap();
             let earlier = thread::spawn({
                 let arena = Arc::clone(&arena);
-                move || drop(arena.begin_round())
+                move || drop(arena.begin_round(SHARED))
             });
             arena.give_back(old.index());
             let new = arena.take().unwrap();
@@ -363,7 +474,7 @@ mod model {
             assert_eq!(side.wait(side.seen(), owner), Ok(Wait::Park));
             earlier.join().unwrap();
             let mut woken = Vec::new();
-            arena.begin_round().deliver(new, What { write: true, ..What::default() }, &mut woken);
+            arena.begin_round(SHARED).deliver(new, What { write: true, ..What::default() }, &mut woken);
             assert_eq!(woken, [owner]);
         });
     }

@@ -18,7 +18,7 @@
 //!       └─────────────────┴────────┴──────────────────────────────────┘
 //! ```
 //!
-//! A source is registered once, for both directions, edge-triggered: the system reports each *change* once.
+//! A source is registered for both directions, edge-triggered: the system reports each *change* once.
 //! So a caller makes the attempt first and waits only after `WouldBlock`. A wake-up is a hint to try again,
 //! never a promise.
 //!
@@ -63,6 +63,9 @@
 //!      while that is odd and unchanged              4  make the round's number even
 //! ```
 //!
+//! A source may move to another poller (`near.rs`). Each poller has its own rounds, and the slot waits for
+//! those of all pollers that its source was registered with.
+//!
 //! # Rejected
 //!
 //! - *A remembered "ready" bit in the slot*, as in Go. Two acceptors fail to accept; two connections come in
@@ -72,23 +75,25 @@
 //! - *A lock in each descriptor around every event*: simpler, but a thread that is preempted under such a
 //!   lock would stop the poller.
 //! - *mio's time-out on Linux and Windows*: whole milliseconds, rounded up. See [`Turn::block`].
-//! - *Several pollers*: a poller per P spreads the load but strands the events of a P whose thread computes.
 //!
 //! # Locks
 //!
-//! The poller's lock comes before the lock of a descriptor's crowd, and before the list of a foreign
-//! descriptor. Only the thread with the right to block waits for the poller's lock; all other threads try it.
+//! The poller's lock comes before that of a near poller. Both come before the lock of a descriptor's crowd,
+//! and before the list of a foreign descriptor. Only the thread with the right to block waits for the
+//! poller's lock; all other threads try it, and all threads try that of a near poller.
 //! A holder of a crowd's lock, of such a list's lock, of the lock of the arena's free slots, or of a pipe's
 //! lock on Windows, takes no other lock.
 //!
 //! # Where things are
 //!
-//! `waiter.rs`, `semaphore.rs`, `arena.rs` and `blocker.rs` state the protocols and name no system, so loom
-//! can run them. `poller.rs` and `desc.rs` put mio under them. `foreign.rs` (feature `foreign`) waits for
-//! descriptors of code that does not know the netpoller; `standing.rs` is its protocol. `sys/` has what each
-//! system needs for precise time-outs, and the events that Windows does not report. `sys/windows/` has its
-//! pipes and its exits of processes: their events come from threads of the system. `raw.rs` makes system
-//! calls without libc, also for `sched` and `runtime`.
+//! `waiter.rs`, `semaphore.rs`, `arena.rs` and `blocker.rs` state the protocols and name no system, so
+//! loom can run them. `poller.rs` and `desc.rs` put mio under them. `near.rs` (Linux; `no_near.rs`
+//! elsewhere) has a poller for each of the caller's places beside the one that all threads share.
+//! `foreign.rs` (feature `foreign`) waits for descriptors of code that does not know the netpoller;
+//! `standing.rs` is its protocol. `sys/` has what each system needs for precise time-outs, and the events
+//! that Windows does not report. `sys/windows/` has its pipes and its exits of processes: their events
+//! come from threads of the system. `raw.rs` makes system calls without libc, also for `sched` and
+//! `runtime`.
 
 #![deny(unsafe_code)]
 // The models need only the protocols. Functions that only the poller calls are unused there.
@@ -106,6 +111,9 @@ mod waiter;
 mod desc;
 #[cfg(all(feature = "foreign", target_os = "linux", not(loom)))]
 mod foreign;
+#[cfg(not(loom))]
+#[cfg_attr(any(not(target_os = "linux"), portable), path = "no_near.rs")]
+mod near;
 #[cfg(not(loom))]
 mod poller;
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(loom)))]

@@ -9,21 +9,25 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use std::{fmt, io};
 
+use mio::Token;
 #[cfg(all(feature = "foreign", target_os = "linux"))]
 use mio::unix::SourceFd;
-use mio::{Interest, Token};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::arena::{Arena, Slot, SlotToken, What};
+use crate::arena::{Arena, MOST_NEAR, SHARED, Slot, SlotToken, What};
 use crate::blocker::{Blocker, Break, WakeBy};
 use crate::desc::PollDesc;
 #[cfg(all(feature = "foreign", target_os = "linux"))]
 use crate::foreign::{Foreign, Station, wait_for_any};
+use crate::near::{self, Near, Nears};
 use crate::source::Source;
 use crate::sys::selector::{Event, Events, Poll, Registry, Waker};
-use crate::sys::{Alarm, Number, Numbers, explain};
+use crate::sys::{Alarm, INTERESTS, Number, Numbers, explain};
 use crate::waiter::Waiter;
 
+/// How many sources beyond its share of those near any place a place may have. All packets may come to one
+/// processor (a device with one queue, a client of the same machine): then few sources move.
+const SPARE: usize = 8;
 /// The most events that a wait returns: one of these. The rest come with the next wait, in their order.
 const BATCHES: [usize; 2] = [32, 1024];
 
@@ -68,6 +72,9 @@ pub struct Netpoll {
     /// Shared with the alarm of systems where that rings by the waker.
     waker: Arc<Waker>,
     arena: Arena,
+    nears: Nears,
+    /// The descriptor of `poller`, where there are near pollers.
+    shared: i32,
     numbers: Numbers,
     last_poll: AtomicU64,
     /// True if no thread will poll any more: each source registered from now on is closed at once.
@@ -95,6 +102,7 @@ struct Counts {
     delivered: AtomicU64,
     breaks_written: AtomicU64,
     breaks_saved: AtomicU64,
+    moves: AtomicU64,
 }
 
 /// An event of a source that no system knows.
@@ -130,6 +138,10 @@ pub struct Counters {
     pub breaks_written: u64,
     /// Breaks that an earlier break served.
     pub breaks_saved: u64,
+    /// Sources moved to the poller of a place, or away from it.
+    pub moves: u64,
+    /// Places with a poller of their own, which has two descriptors and stays.
+    pub near_pollers: usize,
 }
 
 /// Explains why the system refused what every poller needs. The kind of the error stays.
@@ -158,18 +170,21 @@ impl Netpoll {
         let waker = Arc::new(Waker::new(&registry, BREAK).map_err(explain_start)?);
         let alarm = Alarm::new(&registry, ALARM, &waker);
         let poller = Poller { poll, events: BATCHES.map(Events::with_capacity), batch: 0, alarm };
-        Ok(Netpoll::of(poller, registry, waker))
+        Ok(Netpoll::of(poller, registry, waker, Nears::new()))
     }
 
     /// Makes a poller with no sources from the descriptors of this one. That saves the system calls of `new`.
     /// A break or an alarm from before may end its first wait early.
     #[must_use]
     pub fn renewed(self) -> Netpoll {
-        Netpoll::of(self.poller.into_inner(), self.registry, self.waker)
+        self.nears().for_each(Near::reset_counts);
+        Netpoll::of(self.poller.into_inner(), self.registry, self.waker, self.nears)
     }
 
-    fn of(poller: Poller, registry: Registry, waker: Arc<Waker>) -> Netpoll {
+    fn of(poller: Poller, registry: Registry, waker: Arc<Waker>, nears: Nears) -> Netpoll {
         Netpoll {
+            shared: near::descriptor(&poller.poll),
+            nears,
             blocker: Blocker::new(),
             poller: Mutex::new(poller),
             registry,
@@ -208,9 +223,10 @@ impl Netpoll {
         number: i64,
     ) -> io::Result<PollDesc> {
         let token = self.arena.take().ok_or_else(all_slots_taken)?;
+        let fd = number;
         let number = self.numbers.note(number).inspect_err(|_| self.arena.give_back(token.index()))?;
         // From here on dropping `desc` gives the slot and the number back.
-        let desc = PollDesc::new(Arc::clone(self), token.index(), number);
+        let desc = PollDesc::new(Arc::clone(self), token.index(), fd, number);
         register_with(&self.registry, source, Token(token.0)).map_err(explain)?;
         // SeqCst: after the slot was taken. The partner is `close_all`, which stores first and then looks at
         // the slots.
@@ -238,16 +254,44 @@ impl Netpoll {
         // The last break: no thread takes note of it, so later ones write nothing.
         self.break_poll();
         let poller = self.poller.lock();
-        // SAFETY: by this contract nothing uses the three any more, and they are not dropped a second time.
+        // SAFETY: by this contract nothing uses the four any more, and they are not dropped a second time.
         unsafe {
             drop(std::ptr::read(&raw const *poller));
             drop(std::ptr::read(&raw const self.waker));
             drop(std::ptr::read(&raw const self.registry));
+            drop(std::ptr::read(&raw const self.nears));
         }
     }
 
-    pub(crate) fn deregister<S: Source + ?Sized>(&self, source: &mut S) -> io::Result<()> {
-        deregister_from(&self.registry, source)
+    /// Removes the source of a slot. *Runs on: the owner of the descriptor. No thread waits for the source.*
+    pub(crate) fn deregister<S: Source + ?Sized>(
+        &self,
+        index: usize,
+        fd: i32,
+        source: &mut S,
+    ) -> io::Result<()> {
+        let was_near = self.nears.leave(&self.slot(index).at, fd);
+        // Also then: mio notes in debug builds that the source is registered.
+        let done = deregister_from(&self.registry, source);
+        if was_near { Ok(()) } else { done }
+    }
+
+    /// Moves the source of a slot to the near poller of a place, or to the shared one. *Runs on: any thread
+    /// that keeps the source open.*
+    pub(crate) fn change(&self, index: usize, fd: i32, place: Option<usize>) {
+        let (slot, token) = (self.slot(index), Token(self.arena.token(index).0));
+        let shared = (&self.registry, self.shared);
+        if self.nears.change(&slot.at, fd, place, token, shared, |poller| slot.join(poller)) {
+            self.counts.moves.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns near which place a source belongs if its packets come to that processor. `None` if no thread
+    /// of a place is there, or if that place has more than its share of the sources.
+    pub(crate) fn near_place(&self, processor: u32, places: usize) -> Option<usize> {
+        let place = self.nears.place_of(processor).filter(|place| *place < places)?;
+        let share = (0..places).map(|place| self.nears.sources(place)).sum::<usize>() / places;
+        (self.nears.sources(place) < share + share / 8 + SPARE).then_some(place)
     }
 
     /// Returns the token of a slot. *Runs on: the owner of the descriptor.*
@@ -269,6 +313,7 @@ impl Netpoll {
     }
 
     pub(crate) fn give_back(&self, index: usize) {
+        self.nears.forget(&self.slot(index).at);
         self.arena.give_back(index);
     }
 
@@ -276,16 +321,51 @@ impl Netpoll {
         self.numbers.forget(number);
     }
 
-    /// Polls without blocking, for some `most` events: the others stay for the next poll. Adds the woken
-    /// waiters to `ready`. Returns `None` if another thread polls. *Runs on: any thread.*
-    pub fn poll_now(&self, most: usize, ready: &mut Vec<Waiter>) -> Option<Polled> {
+    /// Polls without blocking, for some `most` events: the others stay for the next poll. Also takes the
+    /// events of each place if its thread has not called [`poll_near`](Netpoll::poll_near) since
+    /// `overdue`. Adds the woken waiters to `ready`. Returns `None` if another thread polls. *Runs on: any
+    /// thread.*
+    pub fn poll_now(&self, most: usize, overdue: u64, ready: &mut Vec<Waiter>) -> Option<Polled> {
         let mut poller = self.poller.try_lock()?;
         let before = ready.len();
         // The wait fails only if the process has closed the poller's descriptor: then there is no event to
         // deliver.
         let outcome = self.blocker.poll(|| wait_for_events(&mut poller, most, Some(Duration::ZERO)));
-        let events = self.deliver(&mut poller, outcome, ready).unwrap_or(0);
+        let events = self.deliver(&mut poller, outcome, overdue, ready).unwrap_or(0);
         Some(Polled { woken: ready.len() - before, more: events >= BATCHES[poller.batch] })
+    }
+
+    /// Polls the sources that are near a place, without blocking. The caller's thread is on that `processor`
+    /// now. Adds the woken waiters to `ready`. Returns `None` if no source is near it. *Runs on: the thread
+    /// that has the place.*
+    pub fn poll_near(
+        &self,
+        place: usize,
+        processor: u32,
+        now: u64,
+        ready: &mut Vec<Waiter>,
+    ) -> Option<Polled> {
+        self.nears.note_processor(place, processor);
+        let near = self.nears.get(place).filter(|near| near.has_sources())?;
+        near.polls_at(now);
+        let before = ready.len();
+        let more = self.take_near(near, place, ready);
+        Some(Polled { woken: ready.len() - before, more })
+    }
+
+    /// Takes the events of the sources near a place. Returns `true` if more may wait. *Runs on: any thread.*
+    fn take_near(&self, near: &Near, place: usize, ready: &mut Vec<Waiter>) -> bool {
+        let before = ready.len();
+        let more = near.poll(|events| {
+            let round = self.arena.begin_round(place + 1);
+            events.for_each(|event| round.deliver(SlotToken(event.token().0), what(event), ready));
+        });
+        near.count_poll(ready.len() - before);
+        more
+    }
+
+    fn nears(&self) -> impl Iterator<Item = &Near> {
+        (0..MOST_NEAR).filter_map(|place| self.nears.get(place))
     }
 
     /// Reports events of sources that no system knows, and adds the woken waiters to `ready`. No such source
@@ -394,7 +474,7 @@ impl Netpoll {
     pub fn shared_station(&self) -> io::Result<&Station> {
         // Edge-triggered, as each source of mio's: a look takes all events that the station has.
         self.foreign().shared(|station| {
-            self.registry.register(&mut SourceFd(&station.at()), STATION, Interest::READABLE)
+            self.registry.register(&mut SourceFd(&station.at()), STATION, mio::Interest::READABLE)
         })
     }
 
@@ -402,10 +482,12 @@ impl Netpoll {
     pub fn counters(&self) -> Counters {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Counters {
-            polls: read(&self.counts.polls),
-            delivered: read(&self.counts.delivered),
+            polls: read(&self.counts.polls) + self.nears().map(|near| near.counts()[0]).sum::<u64>(),
+            delivered: read(&self.counts.delivered) + self.nears().map(|near| near.counts()[1]).sum::<u64>(),
             breaks_written: read(&self.counts.breaks_written),
             breaks_saved: read(&self.counts.breaks_saved),
+            moves: read(&self.counts.moves),
+            near_pollers: self.nears().count(),
         }
     }
 
@@ -415,21 +497,19 @@ impl Netpoll {
         &self,
         poller: &mut Poller,
         waited: io::Result<bool>,
+        overdue: u64,
         ready: &mut Vec<Waiter>,
     ) -> io::Result<usize> {
         self.counts.polls.fetch_add(1, Ordering::Relaxed);
         if !waited? {
             return Ok(0);
         }
-        let before = ready.len();
-        let events = self.deliver_events(poller, ready);
-        self.counts.delivered.fetch_add((ready.len() - before) as u64, Ordering::Relaxed);
-        Ok(events)
+        Ok(self.deliver_events(poller, overdue, ready))
     }
 
-    fn deliver_events(&self, poller: &mut Poller, ready: &mut Vec<Waiter>) -> usize {
+    fn deliver_events(&self, poller: &mut Poller, overdue: u64, ready: &mut Vec<Waiter>) -> usize {
         let Poller { events, batch, alarm, .. } = poller;
-        let (round, mut count) = (self.arena.begin_round(), 0);
+        let (round, mut count, mut delivered) = (self.arena.begin_round(SHARED), 0, 0);
         for event in events[*batch].iter() {
             count += 1;
             match event.token() {
@@ -450,9 +530,21 @@ impl Netpoll {
                         foreign.poll(station, ready);
                     }
                 }
-                Token(token) => round.deliver(SlotToken(token), what(event), ready),
+                token => match near::place_of(token) {
+                    Some(place) => {
+                        if let Some(near) = self.nears.get(place).filter(|near| near.polled_before(overdue)) {
+                            self.take_near(near, place, ready);
+                        }
+                    }
+                    None => {
+                        let before = ready.len();
+                        round.deliver(SlotToken(token.0), what(event), ready);
+                        delivered += ready.len() - before;
+                    }
+                },
             }
         }
+        self.counts.delivered.fetch_add(delivered as u64, Ordering::Relaxed);
         count
     }
 }
@@ -567,7 +659,8 @@ impl Turn<'_> {
         let waited = self.netpoll.blocker.block(|| wait(poller, timeout));
         // `Blocker::block` has withdrawn it.
         self.until = None;
-        self.netpoll.deliver(poller, waited, ready).map(drop)
+        // The wait has ended for events near any place.
+        self.netpoll.deliver(poller, waited, u64::MAX, ready).map(drop)
     }
 }
 
@@ -597,13 +690,6 @@ fn what(event: &Event) -> What {
         unreported: over || event.is_priority(),
     }
 }
-
-/// What a source is registered for. `PRIORITY` tells of urgent bytes, and makes no event of its own where
-/// there are none.
-#[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
-const INTERESTS: Interest = Interest::READABLE.add(Interest::WRITABLE).add(Interest::PRIORITY);
-#[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
-const INTERESTS: Interest = Interest::READABLE.add(Interest::WRITABLE);
 
 fn all_slots_taken() -> io::Error {
     io::Error::new(io::ErrorKind::OutOfMemory, "as many descriptors are registered as a token can number")
@@ -674,9 +760,9 @@ mod tests {
             let desc = netpoll.register(socket).unwrap();
             // There is room to write.
             while netpoll.counters().polls == 0
-                || netpoll.poll_now(usize::MAX, &mut Vec::new()).is_none_or(|polled| polled.woken > 0)
+                || netpoll.poll_now(usize::MAX, 0, &mut Vec::new()).is_none_or(|polled| polled.woken > 0)
             {
-                netpoll.poll_now(usize::MAX, &mut Vec::new());
+                netpoll.poll_now(usize::MAX, 0, &mut Vec::new());
             }
             desc
         };
@@ -685,7 +771,7 @@ mod tests {
         };
         let polled = || {
             let mut ready = Vec::new();
-            netpoll.poll_now(usize::MAX, &mut ready).unwrap();
+            netpoll.poll_now(usize::MAX, 0, &mut ready).unwrap();
             ready.sort_unstable_by_key(|waiter: &Waiter| waiter.word());
             ready.into_iter().map(Waiter::word).collect::<Vec<_>>()
         };

@@ -45,6 +45,14 @@ mod unix;
 #[cfg(unix)]
 pub use unix::{Look, is_ready, look};
 
+/// What a source is registered for. `PRIORITY` tells of urgent bytes, and makes no event of its own where
+/// there are none.
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
+pub(crate) const INTERESTS: mio::Interest =
+    mio::Interest::READABLE.add(mio::Interest::WRITABLE).add(mio::Interest::PRIORITY);
+#[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
+pub(crate) const INTERESTS: mio::Interest = mio::Interest::READABLE.add(mio::Interest::WRITABLE);
+
 /// Returns `true` for the error of a non-blocking connect that has begun, and goes on.
 pub fn connect_goes_on(error: &std::io::Error) -> bool {
     #[cfg(unix)]

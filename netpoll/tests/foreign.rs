@@ -214,7 +214,7 @@ impl<'a> Shared<'a> {
     /// Returns the words that a poll wakes.
     fn poll(&self) -> Vec<u64> {
         let mut ready = Vec::new();
-        self.0.poll_now(usize::MAX, &mut ready);
+        self.0.poll_now(usize::MAX, 0, &mut ready);
         words(ready)
     }
 }

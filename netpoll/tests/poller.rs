@@ -116,7 +116,7 @@ fn a_break_that_poll_now_noticed_saves_no_later_write() {
     let netpoll = Netpoll::new().unwrap();
     for _ in 0..3 {
         netpoll.break_poll();
-        let polled = netpoll.poll_now(usize::MAX, &mut Vec::new()).unwrap();
+        let polled = netpoll.poll_now(usize::MAX, 0, &mut Vec::new()).unwrap();
         assert_eq!((polled.woken, polled.more), (0, false));
     }
     netpoll.break_poll();
@@ -129,7 +129,7 @@ fn wake_by_breaks_only_a_wait_that_would_end_too_late() {
     assert_eq!(netpoll.wake_by(5), WakeBy::NobodyBlocks);
     let mut turn = netpoll.begin_block().unwrap();
     assert!(netpoll.begin_block().is_none());
-    assert_eq!(netpoll.poll_now(usize::MAX, &mut Vec::new()), None);
+    assert_eq!(netpoll.poll_now(usize::MAX, 0, &mut Vec::new()), None);
     assert_eq!(netpoll.wake_by(5), WakeBy::NobodyBlocks, "nothing has been published");
     turn.publish(100);
     assert_eq!(netpoll.last_poll(), u64::MAX);
@@ -165,7 +165,7 @@ fn begin_block_succeeds_while_another_thread_polls_all_the_time() {
     thread::scope(|scope| {
         scope.spawn(|| {
             while netpoll.counters().polls < POLLS {
-                netpoll.poll_now(usize::MAX, &mut Vec::new());
+                netpoll.poll_now(usize::MAX, 0, &mut Vec::new());
             }
         });
         while netpoll.counters().polls < POLLS {

@@ -130,19 +130,19 @@ fn a_late_event_does_not_reach_the_next_owner_of_the_place() {
 
     let mut ready = Vec::new();
     // The first poll reports both sockets as writable.
-    netpoll.poll_now(usize::MAX, &mut ready).unwrap();
+    netpoll.poll_now(usize::MAX, 0, &mut ready).unwrap();
     let stranger = Waiter::new(9);
     let attempt = new_desc.prepare(Direction::Read);
     assert_eq!(new_desc.wait(attempt, stranger), Ok(Wait::Park));
     new.send_to(b"to the old socket", old.local_addr().unwrap()).unwrap();
     for _ in 0..50 {
-        netpoll.poll_now(usize::MAX, &mut ready).unwrap();
+        netpoll.poll_now(usize::MAX, 0, &mut ready).unwrap();
         thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(ready, [], "an event of the old socket woke the new one's waiter");
     old.send_to(b"to the new socket", new.local_addr().unwrap()).unwrap();
     while ready.is_empty() {
-        netpoll.poll_now(usize::MAX, &mut ready).unwrap();
+        netpoll.poll_now(usize::MAX, 0, &mut ready).unwrap();
     }
     assert_eq!(ready, [stranger]);
 }
@@ -160,7 +160,7 @@ fn a_poll_for_few_events_leaves_the_others_to_the_next_polls() {
     let sockets: Vec<_> = (0..SOCKETS).map(socket).collect();
     let mut ready = Vec::new();
     // All are reported as writable.
-    let polled = netpoll.poll_now(usize::MAX, &mut ready).unwrap();
+    let polled = netpoll.poll_now(usize::MAX, 0, &mut ready).unwrap();
     assert_eq!((polled.woken, polled.more), (0, false));
     for (number, (_, desc)) in (1..).zip(&sockets) {
         assert_eq!(desc.wait(desc.prepare(Direction::Read), Waiter::new(number)), Ok(Wait::Park));
@@ -170,12 +170,12 @@ fn a_poll_for_few_events_leaves_the_others_to_the_next_polls() {
     }
     let mut polls = Vec::new();
     while ready.len() < sockets.len() {
-        polls.push(netpoll.poll_now(1, &mut ready).unwrap());
+        polls.push(netpoll.poll_now(1, 0, &mut ready).unwrap());
     }
     // The model of kqueue returns fewer events than it may.
     let more = |polled: &Polled| polled.more || cfg!(kqueue_model);
     assert!(polls[..2].iter().all(|polled| more(polled) && polled.woken < 50), "{polls:?}");
-    assert_eq!(netpoll.poll_now(1, &mut ready).map(|polled| polled.more), Some(false));
+    assert_eq!(netpoll.poll_now(1, 0, &mut ready).map(|polled| polled.more), Some(false));
     assert_eq!(ready.len() as u64, SOCKETS);
     // Where the system keeps the order of the events, the first socket comes first.
     if cfg!(all(target_os = "linux", not(portable))) {
@@ -189,7 +189,7 @@ fn a_withdrawn_waiter_is_not_woken() {
     let mut socket = UdpSocket::bind(any_port()).unwrap();
     let desc = netpoll.register(&mut socket).unwrap();
     let mut ready = Vec::new();
-    netpoll.poll_now(usize::MAX, &mut ready).unwrap();
+    netpoll.poll_now(usize::MAX, 0, &mut ready).unwrap();
     let (gone, stays) = (Waiter::new(1), Waiter::new(2));
     let attempt = desc.prepare(Direction::Read);
     assert_eq!(desc.wait(attempt, gone), Ok(Wait::Park));
@@ -197,7 +197,7 @@ fn a_withdrawn_waiter_is_not_woken() {
     assert!(desc.withdraw(Direction::Read, gone));
     socket.send_to(b"x", socket.local_addr().unwrap()).unwrap();
     while ready.is_empty() {
-        netpoll.poll_now(usize::MAX, &mut ready).unwrap();
+        netpoll.poll_now(usize::MAX, 0, &mut ready).unwrap();
     }
     assert_eq!(ready, [stays]);
     assert!(!desc.withdraw(Direction::Read, stays));

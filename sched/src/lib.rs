@@ -288,6 +288,7 @@ pub use {
     run::sched::{Attached, Config, MAX_PROCS, Sched, WantedProcs},
     run::task::{After, Cancelled},
     run::wake::wake,
+    sources::near::before_wait,
     sources::net_wakers,
     stack::ALLOWED_STACK_BYTES,
     stack::saved::StackCopy,

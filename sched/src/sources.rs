@@ -1,7 +1,8 @@
-//! What makes Gs ready without another G: timers that fire, and the network. Polls, stations of foreign code,
-//! code of users.
+//! What makes Gs ready without another G: timers that fire, and the network. Polls, also those near a P,
+//! stations of foreign code, code of users.
 
 mod fire;
+pub(crate) mod near;
 pub mod net_wakers;
 mod poll;
 #[cfg(all(feature = "interpose", target_os = "linux"))]

@@ -67,7 +67,7 @@ mod ticks;
 pub(crate) use prefetch::prefetch;
 pub use threads::{Doing, processors_in_set};
 pub(crate) use threads::{
-    LISTS_THREADS, blocked_at, doing, main_thread_id, processors, restore_slice, set_timer_slack,
+    LISTS_THREADS, blocked_at, doing, main_thread_id, processor, processors, restore_slice, set_timer_slack,
     shorten_slice, sleep_thread, thread_id, thread_ids, timer_slack, yield_thread,
 };
 #[cfg(all(test, target_os = "linux", not(portable)))]

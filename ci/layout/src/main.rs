@@ -53,7 +53,7 @@ const BOUNDS: &[Bounds] = &[
     },
     Bounds {
         folder: "netpoll",
-        rooms: 12,
+        rooms: 13,
         pairs: 1,
         circle: 2,
         circle_of_rooms: 2,

@@ -44,9 +44,10 @@
 //! | `io_driver_fd_registered_count`, `.._deregistered_count` | `descriptors`, which is their difference |
 //!
 //! Neither has these figures. `rescues_computing`, `rescues_blocked` and `rescues` name green threads that
-//! kept a P. The others are `hand_offs`; `timer_lateness`, `timers_fired` and `timers_stolen`; `net_wakeups`
-//! and `net_breaks`; `stackless` and `stack_bytes`; `sysmon_wakeups`. `parks_in_polls` counts calls that park
-//! where a future should await: [what they cost](super::moving#what-a-poll-that-parks-costs).
+//! kept a P. The others are `hand_offs`; `timer_lateness`, `timers_fired` and `timers_stolen`;
+//! `net_wakeups`, `net_breaks`, `net_moves` and `near_pollers`; `stackless` and `stack_bytes`;
+//! `sysmon_wakeups`. `parks_in_polls` counts calls that park where a future should await: [what they
+//! cost](super::moving#what-a-poll-that-parks-costs).
 //!
 //! # What is measured, and what is sampled
 //!

@@ -85,6 +85,9 @@ impl Registration {
     ) -> io::Result<WaitEnd> {
         unwind_if_cancelled();
         fork::check()?;
+        if direction == Direction::Read {
+            sched::before_wait(self.desc());
+        }
         let object = (fd, direction == Direction::Write);
         let on = On::new(&object, |&(fd, to_write)| describe(fd, to_write));
         // SAFETY: `on` and `object` last until this function returns, after the wait.
@@ -122,6 +125,9 @@ impl Registration {
         // An earlier poll left this word with the netpoller, which has seen no event since.
         if earlier != 0 && net_wakers::follow(earlier, cx.waker()) {
             return Poll::Pending;
+        }
+        if direction == Direction::Read {
+            sched::before_wait(self.desc());
         }
         let word = net_wakers::begin(cx.waker());
         match unpaused(|| self.desc().wait(attempt, Waiter::new(word))) {

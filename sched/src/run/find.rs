@@ -96,7 +96,7 @@ impl Sched {
     fn polled_g(&self, m: OwnM<'_>, held: Held<'_>) -> Option<GRef> {
         self.poll_station(m);
         self.take_turns(m);
-        if self.poll_now(m, held) {
+        if self.poll_now(m, held, false) {
             if let Some(g) = held.queue.pop(1, &mut 0) {
                 return Some(g);
             }

@@ -44,6 +44,11 @@ impl Processors {
 }
 
 impl Sched {
+    /// Returns `true` if there are more Ps than processors.
+    pub(crate) fn is_overcommitted(&self) -> bool {
+        self.procs() > self.processors.0.load(Ordering::Relaxed)
+    }
+
     /// Lets another thread run if more Ps are busy than there are processors, and `m` has run for long. *Runs
     /// on: `m`, between two Gs.*
     // Out of line, because the loop that runs Gs is smaller without it.

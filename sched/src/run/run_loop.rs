@@ -38,7 +38,7 @@ impl Sched {
             self.publish_handed(held);
             self.open_to_thieves(held);
             self.take_turns(m);
-            self.poll_now(m, held);
+            self.poll_now(m, held, true);
             on_delay(At::P(held));
             self.poll_station(m);
             if self.coros.shortage.anyone_waits() {

@@ -24,23 +24,39 @@ pub(crate) const QUICK_NS: u64 = 50_000;
 const SHARE: usize = 32;
 
 impl Sched {
-    /// Polls the network without blocking. Returns `true` if that woke a G.
+    /// Polls the network without blocking: the sources near this P, and all others if that woke no G, if they
+    /// are overdue, or if `everywhere`. Returns `true` if it woke a G.
     ///
     /// A P takes its share of the events, and looks again when it has run the woken Gs in its queue. So other
     /// Ps take the next events, and no event is served long before an earlier one.
-    pub(crate) fn poll_now(&self, m: OwnM<'_>, held: Held<'_>) -> bool {
+    pub(crate) fn poll_now(&self, m: OwnM<'_>, held: Held<'_>, everywhere: bool) -> bool {
         if !self.netpoll.has_sources() {
             return false;
         }
         let mut ready = m.own().ready.borrow_mut();
-        let Some(polled) = self.netpoll.poll_now(self.share(), &mut ready) else { return false };
-        self.netpoll.polled(clock::now());
+        let now = clock::now();
+        let mut more = false;
+        if self.procs() > 1
+            && let Some(near) = self.poll_near(held, now, &mut ready)
+        {
+            more = near.more;
+        }
+        let overdue = Sched::overdue(now);
+        if (everywhere || ready.is_empty() || self.netpoll.last_poll() < overdue)
+            && let Some(polled) = self.netpoll.poll_now(self.share(), overdue, &mut ready)
+        {
+            more |= polled.more;
+            self.netpoll.polled(now);
+        }
+        if ready.is_empty() && !more {
+            return false;
+        }
         let woken = self.woken_gs(&mut ready);
         held.counters.net_wakes.add(woken.len() as u64);
         let any = !woken.is_empty();
         held.on_finds(Finds::Woken(woken.len()));
         self.ready_all(held, woken, By::Network);
-        if polled.more {
+        if more {
             // Not before the Gs that wait here already have run: a long queue would stay long.
             held.looks_after((held.queue.woken_len() as u32).clamp(1, GLOBAL_FIRST));
         }
@@ -83,7 +99,8 @@ impl Sched {
     /// Polls the network for sysmon when no M has polled for long. *Runs on: a thread without a P.*
     pub(crate) fn poll_from_outside(&self) {
         let mut ready = Vec::new();
-        if self.netpoll.poll_now(usize::MAX, &mut ready).is_none() {
+        // Also what is near any P.
+        if self.netpoll.poll_now(usize::MAX, u64::MAX, &mut ready).is_none() {
             return;
         }
         self.netpoll.polled(clock::now());
@@ -259,7 +276,7 @@ mod tests {
                 };
                 let _sockets: Vec<_> = (0..sockets).map(socket).collect();
                 held.looks_after(1000);
-                here.poll_now(m, held);
+                here.poll_now(m, held, true);
                 let looks = |n: &u32| held.looks_in(held.round().wrapping_add(*n));
                 least = least.min((1..=1000).find(looks).unwrap());
                 if least < 1000 {

@@ -182,6 +182,13 @@ mod linux {
         }
     }
 
+    /// Returns the number of the processor on which the calling thread runs, for near pollers.
+    #[inline(never)]
+    pub(crate) fn processor() -> Option<u32> {
+        // SAFETY: the call has no argument.
+        u32::try_from(unsafe { libc::sched_getcpu() }).ok()
+    }
+
     /// Returns how many processors the calling thread may run on; `usize::MAX` if the system does not say.
     pub(crate) fn processors() -> usize {
         processors_in_set()
@@ -218,7 +225,7 @@ mod linux {
 pub use linux::processors_in_set;
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(portable)))]
 pub(crate) use linux::{
-    LISTS_THREADS, blocked_at, doing, main_thread_id, processors, restore_slice, set_timer_slack,
+    LISTS_THREADS, blocked_at, doing, main_thread_id, processor, processors, restore_slice, set_timer_slack,
     shorten_slice, sleep_thread, thread_id, thread_ids, timer_slack, yield_thread,
 };
 #[cfg(all(test, target_os = "linux", not(portable)))]
@@ -247,6 +254,10 @@ mod other {
     /// Returns `usize::MAX`: std's answer is all that is known.
     pub fn processors_in_set() -> usize {
         usize::MAX
+    }
+
+    pub(crate) fn processor() -> Option<u32> {
+        None
     }
 
     pub(crate) fn processors() -> usize {
@@ -282,6 +293,6 @@ mod other {
 pub use other::processors_in_set;
 #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(portable))))]
 pub(crate) use other::{
-    LISTS_THREADS, blocked_at, doing, main_thread_id, processors, restore_slice, set_timer_slack,
+    LISTS_THREADS, blocked_at, doing, main_thread_id, processor, processors, restore_slice, set_timer_slack,
     shorten_slice, sleep_thread, thread_id, thread_ids, timer_slack, yield_thread,
 };

@@ -82,6 +82,11 @@ pub struct Snapshot {
     pub net_breaks: u64,
     /// Waits for the network that have ended because a descriptor was ready, of green threads and of others.
     pub net_ready: u64,
+    /// Sockets moved to the P on the processor that receives their packets, or away from a P. Linux does
+    /// so while all Ps are busy.
+    pub net_moves: u64,
+    /// Ps that have had sockets near them. Each keeps a poller with two descriptors for them.
+    pub near_pollers: usize,
     /// Descriptors that are registered with the netpoller.
     pub descriptors: usize,
     /// OS threads with a green thread in `blocking`.
@@ -155,6 +160,7 @@ impl Sched {
     pub fn metrics(self: &Arc<Self>) -> Snapshot {
         crate::sys::fork::check_or_panic();
         let (spawned, ended) = self.closing.counts();
+        let net = self.netpoll.counters();
         let mut all = Snapshot {
             procs: self.procs(),
             idle_procs: self.idle.idle_ps(),
@@ -165,9 +171,11 @@ impl Sched {
             ended,
             stackless: self.coros.shortage.waiting(),
             global_queue: self.global.len(),
-            net_polls: self.netpoll.counters().polls,
-            net_breaks: self.netpoll.counters().breaks_written,
-            net_ready: self.netpoll.counters().delivered,
+            net_polls: net.polls,
+            net_breaks: net.breaks_written,
+            net_ready: net.delivered,
+            net_moves: net.moves,
+            near_pollers: net.near_pollers,
             descriptors: self.netpoll.sources(),
             preemptions_asked: self.events.rescues.asked(),
             hand_offs: self.events.rescues.handed_off() + self.events.rescues.declared(),

@@ -59,6 +59,7 @@ impl Page {
             now.blocking_queue,
         );
         self.gauge("descriptors", "Descriptors that are registered with the netpoller", now.descriptors);
+        self.gauge("near_pollers", "Ps that have had sockets near them", now.near_pollers);
         self.gauge("timers_pending", "Timers that are pending", now.timers_pending);
         self.gauge("stack_address_space_bytes", "Address space taken for stacks", now.stack_bytes);
     }
@@ -82,6 +83,11 @@ impl Page {
         self.counter("net_polls", "Polls of the network", now.net_polls);
         self.counter("net_breaks", "Times that a blocking poll was interrupted", now.net_breaks);
         self.counter("net_ready", "Waits for the network that a ready descriptor has ended", now.net_ready);
+        self.counter(
+            "net_moves",
+            "Sockets moved to the P that receives their packets, or away",
+            now.net_moves,
+        );
         self.counter("preemptions", "Ps taken from green threads", now.preemptions);
         self.counter(
             "preemptions_asked",
