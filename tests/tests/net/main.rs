@@ -10,6 +10,7 @@ mod faults;
 mod fds;
 mod into_std;
 mod names;
+mod near;
 mod pipe;
 mod poll;
 mod polls;

@@ -146,12 +146,12 @@ impl Base {
         // The first pin in the default runtime starts a thread that stays.
         let template = system::threads_named("green-start").len();
         let staying = Handle::current().metrics().threads + late::threads() + template;
-        // With the feature `interpose` an OS thread of the default runtime that waited for a foreign socket
-        // keeps an epoll instance.
+        // The default runtime keeps its near pollers. With the feature `interpose` an OS thread of it that
+        // waited for a foreign socket keeps an epoll instance.
         let descriptors = if cfg!(feature = "interpose") {
             system::descriptors_but_anonymous()
         } else {
-            system::descriptors()
+            system::descriptors() - 2 * Handle::current().metrics().near_pollers
         };
         Base { descriptors, threads: system::threads().saturating_sub(staying) }
     }
