@@ -214,9 +214,14 @@ pub(crate) fn memory(server: &Server) -> usize {
     line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024)
 }
 
-/// Returns how many descriptors the server's process has.
+/// Returns how many descriptors the server's process has, without those of its pollers: a runtime makes a
+/// poller for a P when that first has busy sockets, and keeps it.
 pub(crate) fn descriptors(server: &Server) -> usize {
-    std::fs::read_dir(format!("/proc/{}/fd", server.process.id())).map_or(0, Iterator::count)
+    let Ok(all) = std::fs::read_dir(format!("/proc/{}/fd", server.process.id())) else { return 0 };
+    let is_poller = |name: &std::path::PathBuf| name.as_os_str() == "anon_inode:[eventpoll]";
+    all.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
+        .filter(|name| !is_poller(name))
+        .count()
 }
 
 pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
