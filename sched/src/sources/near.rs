@@ -152,6 +152,41 @@ mod tests {
         waits_near_a_p_that_computes(true);
     }
 
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no netpoller")]
+    fn a_source_moves_back_while_a_p_is_idle_and_stays_if_no_packet_has_come() {
+        let sched = scheduler(2);
+        let socket = Own::near(&sched, Some(1));
+        while sched.idle.idle_ps() == 0 {
+            thread::yield_now();
+        }
+        sched.settle(&socket.1);
+        assert_eq!(socket.1.place(), None);
+        socket.1.move_to(Some(1));
+        let (end, begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let computes: Vec<_> = (0..2)
+            .map(|_| {
+                let (end, begun) = (end.clone(), begun.clone());
+                spawn_in(&sched, move || {
+                    begun.fetch_add(1, Ordering::Relaxed);
+                    while !end.load(Ordering::Relaxed) {}
+                })
+            })
+            .collect();
+        while begun.load(Ordering::Relaxed) < 2 {
+            thread::yield_now();
+        }
+        sched.settle(&socket.1);
+        // With one processor the Ps have no places.
+        let stays = (!sched.is_overcommitted()).then_some(1);
+        assert_eq!(socket.1.place(), stays, "it is not known where its packets come");
+        end.store(true, Ordering::Relaxed);
+        computes.into_iter().for_each(|g| g.join().expect("no panic"));
+        drop(socket);
+        assert!(sched.begin_closing() && sched.cancel_all(None));
+        sched.end_threads();
+    }
+
     /// Both Ps always have events near them. A socket elsewhere waits for some of these, and not for
     /// sixty-one.
     #[test]
@@ -176,12 +211,16 @@ mod tests {
         let here = sched.clone();
         let waits = spawn_in(&sched, move || {
             let socket = Own::near(&here, None);
-            for _ in 0..30 {
-                let before = turns.load(Ordering::Relaxed);
-                socket.turn();
-                let between = turns.load(Ordering::Relaxed) - before;
-                assert!(between < 40, "{between}");
-            }
+            let mut between: Vec<_> = (0..31)
+                .map(|_| {
+                    let before = turns.load(Ordering::Relaxed);
+                    socket.turn();
+                    turns.load(Ordering::Relaxed) - before
+                })
+                .collect();
+            // The system may stop the thread that is to run this G. Seven is usual.
+            between.sort_unstable();
+            assert!(between[15] < 25, "{between:?}");
         });
         let outcome = waits.join();
         end.store(true, Ordering::Relaxed);

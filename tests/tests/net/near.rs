@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
@@ -13,18 +13,22 @@ use tests::sockets::listener;
 
 const MESSAGE: usize = 64;
 
-/// Sends numbers until `end`, and compares each answer. Returns how many came.
-fn asks(mut stream: TcpStream, end: &AtomicBool) -> u64 {
+/// A client that asks again and again.
+struct Client {
+    answers: Arc<AtomicU64>,
+    thread: JoinHandle<()>,
+}
+
+/// Sends numbers until `end`, compares each answer, and counts them.
+fn asks(mut stream: TcpStream, answers: &AtomicU64, end: &AtomicBool) {
     let mut answer = [0; MESSAGE];
-    for number in 1.. {
-        stream.write_all(&[number as u8; MESSAGE]).unwrap();
+    while !end.load(Ordering::Relaxed) {
+        let message = [answers.load(Ordering::Relaxed) as u8; MESSAGE];
+        stream.write_all(&message).unwrap();
         stream.read_exact(&mut answer).unwrap();
-        assert_eq!(answer, [number as u8; MESSAGE]);
-        if end.load(Ordering::Relaxed) {
-            return number;
-        }
+        assert_eq!(answer, message);
+        answers.fetch_add(1, Ordering::Relaxed);
     }
-    unreachable!()
 }
 
 fn answers(mut stream: TcpStream) {
@@ -42,7 +46,7 @@ async fn answers_as_a_future(stream: TcpStream) {
 }
 
 /// Connections that are busy all the time, until `end`. Half of the servers are futures.
-fn busy_connections(count: usize, end: &Arc<AtomicBool>) -> Vec<JoinHandle<u64>> {
+fn busy_connections(count: usize, end: &Arc<AtomicBool>) -> Vec<Client> {
     let (listener, addr) = listener();
     (0..count)
         .map(|i| {
@@ -53,16 +57,29 @@ fn busy_connections(count: usize, end: &Arc<AtomicBool>) -> Vec<JoinHandle<u64>>
             } else {
                 drop(spawn(answers_as_a_future(server)));
             }
-            let end = Arc::clone(end);
-            spawn(move || asks(client, &end))
+            let (answers, end) = (Arc::new(AtomicU64::new(0)), Arc::clone(end));
+            let counts = Arc::clone(&answers);
+            Client { answers, thread: spawn(move || asks(client, &counts, &end)) }
         })
         .collect()
 }
 
-/// Waits until sockets have moved so often since.
-fn until_moved(handle: &Handle, before: u64, times: u64) {
+/// Waits until each client has had a hundred answers more.
+fn all_go_on(clients: &[Client]) {
     let start = Instant::now();
-    while handle.metrics().net_moves < before + times {
+    let before: Vec<_> = clients.iter().map(|client| client.answers.load(Ordering::Relaxed)).collect();
+    for (client, before) in clients.iter().zip(before) {
+        while client.answers.load(Ordering::Relaxed) < before + 100 {
+            assert!(start.elapsed() < Duration::from_secs(60), "a connection stands still");
+            sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Waits until sockets have moved so often.
+fn until_moved(handle: &Handle, times: u64) {
+    let start = Instant::now();
+    while handle.metrics().net_moves < times {
         assert!(start.elapsed() < Duration::from_secs(60), "{:?}", handle.metrics());
         sleep(Duration::from_millis(5));
     }
@@ -77,18 +94,14 @@ fn busy_connections_move_and_lose_nothing() {
     on(2, || {
         let (handle, end) = (Handle::current(), Arc::new(AtomicBool::new(false)));
         let clients = busy_connections(32, &end);
-        until_moved(&handle, 0, 20);
+        until_moved(&handle, 20);
         // With one P no socket stays near the other.
         for procs in [1, 2, 1, 2] {
             handle.set_procs(procs).unwrap();
-            sleep(Duration::from_millis(30));
+            all_go_on(&clients);
         }
-        // Now and then a P is idle, and then sockets move back.
-        until_moved(&handle, handle.metrics().net_moves, 5);
         end.store(true, Ordering::Relaxed);
-        for client in clients {
-            assert!(client.join().unwrap() > 100);
-        }
+        clients.into_iter().for_each(|client| client.thread.join().unwrap());
     });
 }
 
@@ -97,10 +110,9 @@ fn sockets_of_a_runtime_with_one_p_stay() {
     on(1, || {
         let (handle, end) = (Handle::current(), Arc::new(AtomicBool::new(false)));
         let clients = busy_connections(8, &end);
-        sleep(Duration::from_millis(50));
+        all_go_on(&clients);
         end.store(true, Ordering::Relaxed);
-        let all: u64 = clients.into_iter().map(|client| client.join().unwrap()).sum();
-        assert!(all >= 8, "{all}");
+        clients.into_iter().for_each(|client| client.thread.join().unwrap());
         assert_eq!(handle.metrics().net_moves, 0);
     });
 }
