@@ -51,9 +51,8 @@ impl Sched {
         }
     }
 
-    /// Polls the sources near a P.
+    /// Polls the sources near a P; `None` if there are none. *Runs on: the holder of the P.*
     pub(super) fn poll_near(&self, held: Held<'_>, now: u64, ready: &mut Vec<Waiter>) -> Option<Polled> {
-        // A P that is alone has none, unless it had company.
         let processor = sys::processor()?;
         self.netpoll.poll_near(held.index, processor, now, ready)
     }

@@ -36,6 +36,7 @@ impl Sched {
         let mut ready = m.own().ready.borrow_mut();
         let now = clock::now();
         let mut more = false;
+        // A P that is alone now leaves what is still near it to the poll below.
         if self.procs() > 1
             && let Some(near) = self.poll_near(held, now, &mut ready)
         {
