@@ -67,7 +67,7 @@ const STATION: Token = Token(SlotToken::reserved(2).0);
 /// ```
 pub struct Netpoll {
     blocker: Blocker,
-    poller: Mutex<Poller>,
+    polling: Polling,
     registry: Registry,
     /// Shared with the alarm of systems where that rings by the waker.
     waker: Arc<Waker>,
@@ -76,14 +76,20 @@ pub struct Netpoll {
     /// The descriptor of `poller`, where there are near pollers.
     shared: i32,
     numbers: Numbers,
-    last_poll: AtomicU64,
     /// True if no thread will poll any more: each source registered from now on is closed at once.
     closed: AtomicBool,
-    counts: Counts,
     #[cfg(any(windows, all(portable, not(kqueue_model))))]
     untold: crate::sys::Untold,
     #[cfg(all(feature = "foreign", target_os = "linux"))]
     foreign: OnceLock<Foreign>,
+}
+
+/// What each poll writes: in this order, so that it lies on as few cache lines as possible.
+#[repr(C, align(128))]
+struct Polling {
+    last_poll: AtomicU64,
+    counts: Counts,
+    poller: Mutex<Poller>,
 }
 
 /// The data of the poller, under its lock: only the thread that polls uses them.
@@ -178,7 +184,7 @@ impl Netpoll {
     #[must_use]
     pub fn renewed(self) -> Netpoll {
         self.nears().for_each(Near::reset_counts);
-        Netpoll::of(self.poller.into_inner(), self.registry, self.waker, self.nears)
+        Netpoll::of(self.polling.poller.into_inner(), self.registry, self.waker, self.nears)
     }
 
     fn of(poller: Poller, registry: Registry, waker: Arc<Waker>, nears: Nears) -> Netpoll {
@@ -186,14 +192,16 @@ impl Netpoll {
             shared: near::descriptor(&poller.poll),
             nears,
             blocker: Blocker::new(),
-            poller: Mutex::new(poller),
+            polling: Polling {
+                last_poll: AtomicU64::new(0),
+                counts: Counts::default(),
+                poller: Mutex::new(poller),
+            },
             registry,
             waker,
             arena: Arena::new(),
             numbers: Numbers::default(),
-            last_poll: AtomicU64::new(0),
             closed: AtomicBool::new(false),
-            counts: Counts::default(),
             #[cfg(any(windows, all(portable, not(kqueue_model))))]
             untold: crate::sys::Untold::default(),
             #[cfg(all(feature = "foreign", target_os = "linux"))]
@@ -253,7 +261,7 @@ impl Netpoll {
     pub unsafe fn close_leaked(&self) {
         // The last break: no thread takes note of it, so later ones write nothing.
         self.break_poll();
-        let poller = self.poller.lock();
+        let poller = self.polling.poller.lock();
         // SAFETY: by this contract nothing uses the four any more, and they are not dropped a second time.
         unsafe {
             drop(std::ptr::read(&raw const *poller));
@@ -282,7 +290,7 @@ impl Netpoll {
         let (slot, token) = (self.slot(index), Token(self.arena.token(index).0));
         let shared = (&self.registry, self.shared);
         if self.nears.change(&slot.at, fd, place, token, shared, |poller| slot.join(poller)) {
-            self.counts.moves.fetch_add(1, Ordering::Relaxed);
+            self.polling.counts.moves.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -326,7 +334,7 @@ impl Netpoll {
     /// `overdue`. Adds the woken waiters to `ready`. Returns `None` if another thread polls. *Runs on: any
     /// thread.*
     pub fn poll_now(&self, most: usize, overdue: u64, ready: &mut Vec<Waiter>) -> Option<Polled> {
-        let mut poller = self.poller.try_lock()?;
+        let mut poller = self.polling.poller.try_lock()?;
         let before = ready.len();
         // The wait fails only if the process has closed the poller's descriptor: then there is no event to
         // deliver.
@@ -385,7 +393,7 @@ impl Netpoll {
         }
         // Not `try_lock`: a thread in `poll_now` releases the lock at once. Giving up for its sake would
         // leave no thread blocked in the poller.
-        let poller = self.poller.lock();
+        let poller = self.polling.poller.lock();
         Some(Turn { netpoll: self, poller, until: None, most: usize::MAX })
     }
 
@@ -394,8 +402,8 @@ impl Netpoll {
     pub fn break_poll(&self) {
         // The write fails only if the waker's count is full. Such a waker wakes the poller without it.
         let count = match self.blocker.break_with(|| drop(wake(&self.waker))) {
-            Break::Written => &self.counts.breaks_written,
-            Break::Saved => &self.counts.breaks_saved,
+            Break::Written => &self.polling.counts.breaks_written,
+            Break::Saved => &self.polling.counts.breaks_saved,
         };
         count.fetch_add(1, Ordering::Relaxed);
     }
@@ -423,13 +431,13 @@ impl Netpoll {
     /// The time of the last poll, as told by [`polled`](Netpoll::polled); `u64::MAX` while a thread blocks in
     /// the poller.
     pub fn last_poll(&self) -> u64 {
-        if self.blocker.is_blocked() { u64::MAX } else { self.last_poll.load(Ordering::Relaxed) }
+        if self.blocker.is_blocked() { u64::MAX } else { self.polling.last_poll.load(Ordering::Relaxed) }
     }
 
     /// Records the time of a poll, for [`last_poll`](Netpoll::last_poll). The caller of
     /// [`poll_now`](Netpoll::poll_now) or [`Turn::block`] calls it with the clock that it has just read.
     pub fn polled(&self, now: u64) {
-        self.last_poll.store(now, Ordering::Relaxed);
+        self.polling.last_poll.store(now, Ordering::Relaxed);
     }
 
     /// Returns `true` if any source is registered, so that a poll may find events. Foreign descriptors count
@@ -482,11 +490,12 @@ impl Netpoll {
     pub fn counters(&self) -> Counters {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Counters {
-            polls: read(&self.counts.polls) + self.nears().map(|near| near.counts()[0]).sum::<u64>(),
-            delivered: read(&self.counts.delivered) + self.nears().map(|near| near.counts()[1]).sum::<u64>(),
-            breaks_written: read(&self.counts.breaks_written),
-            breaks_saved: read(&self.counts.breaks_saved),
-            moves: read(&self.counts.moves),
+            polls: read(&self.polling.counts.polls) + self.nears().map(|near| near.counts()[0]).sum::<u64>(),
+            delivered: read(&self.polling.counts.delivered)
+                + self.nears().map(|near| near.counts()[1]).sum::<u64>(),
+            breaks_written: read(&self.polling.counts.breaks_written),
+            breaks_saved: read(&self.polling.counts.breaks_saved),
+            moves: read(&self.polling.counts.moves),
             near_pollers: self.nears().count(),
         }
     }
@@ -500,7 +509,7 @@ impl Netpoll {
         overdue: u64,
         ready: &mut Vec<Waiter>,
     ) -> io::Result<usize> {
-        self.counts.polls.fetch_add(1, Ordering::Relaxed);
+        self.polling.counts.polls.fetch_add(1, Ordering::Relaxed);
         if !waited? {
             return Ok(0);
         }
@@ -544,7 +553,7 @@ impl Netpoll {
                 },
             }
         }
-        self.counts.delivered.fetch_add(delivered as u64, Ordering::Relaxed);
+        self.polling.counts.delivered.fetch_add(delivered as u64, Ordering::Relaxed);
         count
     }
 }
@@ -738,11 +747,8 @@ mod tests {
         let line = |offset: usize| offset / 128;
         let read = line(offset_of!(Netpoll, arena) + Arena::OFFSET_OF_IN_USE);
         let written = [
-            offset_of!(Netpoll, poller),
-            offset_of!(Netpoll, poller) + size_of::<Mutex<Poller>>() - 1,
-            offset_of!(Netpoll, last_poll),
-            offset_of!(Netpoll, counts),
-            offset_of!(Netpoll, counts) + size_of::<Counts>() - 1,
+            offset_of!(Netpoll, polling),
+            offset_of!(Netpoll, polling) + size_of::<Polling>() - 1,
             offset_of!(Netpoll, waker),
         ];
         assert!(written.iter().all(|&offset| line(offset) != read), "{written:?}, in use: line {read}");
