@@ -90,7 +90,7 @@ impl PollDesc {
     /// received the last packet. `None` if that is unknown, or if this place has more than its share of all
     /// sources.
     pub fn place_of_packets(&self, places: usize) -> Option<usize> {
-        self.netpoll.near_place(crate::near::incoming_processor(self.fd)?, places)
+        self.netpoll.near_place(self.index(), crate::near::incoming_processor(self.fd)?, places)
     }
 
     /// Returns near which place the source is.

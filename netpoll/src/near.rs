@@ -98,8 +98,12 @@ impl Nears {
 
     /// Returns the place with the thread that was on that processor when it polled last.
     pub(crate) fn place_of(&self, processor: u32) -> Option<usize> {
-        let is_there = |noted: &AtomicU32| noted.load(Ordering::Relaxed) == processor.wrapping_add(1);
-        self.processors.iter().position(is_there)
+        (0..MOST_NEAR).find(|place| self.is_at(*place, processor))
+    }
+
+    /// Returns `true` if the thread of a place was on that processor when it polled last.
+    pub(crate) fn is_at(&self, place: usize, processor: u32) -> bool {
+        self.processors[place].load(Ordering::Relaxed) == processor.wrapping_add(1)
     }
 
     /// How many sources are near a place.

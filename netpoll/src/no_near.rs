@@ -27,6 +27,10 @@ impl Nears {
         None
     }
 
+    pub(crate) fn is_at(&self, _place: usize, _processor: u32) -> bool {
+        false
+    }
+
     pub(crate) fn sources(&self, _place: usize) -> usize {
         0
     }

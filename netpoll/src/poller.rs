@@ -294,9 +294,17 @@ impl Netpoll {
         }
     }
 
-    /// Returns near which place a source belongs if its packets come to that processor. `None` if no thread
-    /// of a place is there, or if that place has more than its share of the sources.
-    pub(crate) fn near_place(&self, processor: u32, places: usize) -> Option<usize> {
+    /// Returns near which place the source of a slot belongs if its packets come to that processor. `None` if
+    /// no thread of a place is there, or if that place has more than its share of the sources.
+    pub(crate) fn near_place(&self, index: usize, processor: u32, places: usize) -> Option<usize> {
+        // The threads of several places may be there for a while: then a source stays.
+        let now = self.slot(index).at.poller().and_then(|poller| poller.checked_sub(1));
+        if let Some(now) = now
+            && now < places
+            && self.nears.is_at(now, processor)
+        {
+            return Some(now);
+        }
         let place = self.nears.place_of(processor).filter(|place| *place < places)?;
         let share = (0..places).map(|place| self.nears.sources(place)).sum::<usize>() / places;
         (self.nears.sources(place) < share + share / 8 + SPARE).then_some(place)

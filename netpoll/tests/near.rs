@@ -236,6 +236,28 @@ fn a_place_has_no_more_than_its_share() {
     assert!(belongs(&sockets[10], 4), "its share is greater");
 }
 
+#[test]
+fn a_source_stays_if_its_place_is_one_of_several_on_the_processor() {
+    let netpoll = Arc::new(Netpoll::new().unwrap());
+    let socket = Own::near(&netpoll, 3);
+    socket.0.connect(socket.0.local_addr().unwrap()).unwrap();
+    // This thread may go to another processor at any time, but mostly stays.
+    let mostly = |here: &[usize], place| {
+        let belongs = |_: &u32| {
+            for each in here {
+                netpoll.poll_near(*each, current_processor(), 1, &mut Vec::new());
+            }
+            socket.0.send(b"x").unwrap();
+            let _ = socket.0.recv(&mut [0; 8]);
+            socket.1.place_of_packets(4) == Some(place)
+        };
+        (0..1000).filter(belongs).count() > 500
+    };
+    assert!(mostly(&[2, 3], 3));
+    socket.1.move_to(Some(1));
+    assert!(mostly(&[2, 3], 2), "the first");
+}
+
 /// Two sides of a connection answer each other, while one thread moves both, one blocks, and one polls near
 /// some places.
 #[test]
