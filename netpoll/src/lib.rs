@@ -1,9 +1,9 @@
 //! The netpoller: reports the readiness of descriptors, by mio. The crate knows nothing of green threads.
 //!
 //! A *source* is a descriptor that the system can report on. Its [`PollDesc`] has a *semaphore* for each
-//! [`Direction`]. A [`Waiter`] is an opaque word that names a wait. One thread at a time polls: the *poller*.
-//! It turns the system's events back into waiters and hands them to its caller. A *break* makes a blocked
-//! poller return early.
+//! [`Direction`]. A [`Waiter`] is an opaque word that names a wait. One thread at a time polls the
+//! sources that are near no place (`near.rs`): the *poller*. It turns the system's events back into waiters
+//! and hands them to its caller. A *break* makes a blocked poller return early.
 //!
 //! # The life of a wait
 //!

@@ -252,7 +252,8 @@ impl Netpoll {
         self.arena.slots().for_each(|slot| slot.close(ready));
     }
 
-    /// Gives the descriptors of a leaked netpoller back to the system. Those of the shared station stay.
+    /// Gives the descriptors of a leaked netpoller back to the system. Those of the shared station and
+    /// of near pollers stay.
     ///
     /// # Safety
     /// The netpoller is never dropped. No thread polls any more, nor registers a source of the system or
@@ -262,12 +263,11 @@ impl Netpoll {
         // The last break: no thread takes note of it, so later ones write nothing.
         self.break_poll();
         let poller = self.polling.poller.lock();
-        // SAFETY: by this contract nothing uses the four any more, and they are not dropped a second time.
+        // SAFETY: by this contract nothing uses the three any more, and they are not dropped a second time.
         unsafe {
             drop(std::ptr::read(&raw const *poller));
             drop(std::ptr::read(&raw const self.waker));
             drop(std::ptr::read(&raw const self.registry));
-            drop(std::ptr::read(&raw const self.nears));
         }
     }
 
